@@ -24,7 +24,7 @@ SEED      ?= 1
 SHUFFLE   ?= off
 
 # The programs: those for Windows nodes, and those that also run here.
-PROGRAMS         := ./cmd
+PROGRAMS         := ./v2/cmd
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
@@ -49,9 +49,10 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace,nethttpomithttp2 -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of the three modules that go.work joins. The tools, the examples and the tests of deploy are
-# separate modules, so that their dependencies do not mix with ours.
-PACKAGES     := ./... ./client/... ./mounter/...
+# Packages of the modules that go.work joins: library, client, mounter, programs, and the tests of programs. The tools,
+# the examples and the tests of deploy are modules apart, so that their dependencies do not mix with ours.
+MODULES      := . client mounter test v2/cmd
+PACKAGES     := ./... ./client/... ./mounter/... ./test/... ./v2/cmd/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
@@ -100,7 +101,7 @@ resources:
 
 .PHONY: demo
 demo: native ## Show the life of volumes on an emulated Windows node, each answer checked
-	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo
+	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./test/demo
 
 .PHONY: run
 run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags
@@ -160,9 +161,9 @@ DRIVER_TESTS := ./ported ./unmodified
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
 	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
 
-# The files that only a build for Windows has, in the three modules. test/wine/systemcalls is built only with
+# The files that only a build for Windows has, in these modules. test/wine/systemcalls is built only with
 # copies of other packages.
-ROOTS        := ./client ./cmd ./internal ./mounter ./pkg ./test
+ROOTS        := ./client ./internal ./mounter ./pkg ./test ./v2
 GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' '^//go:build.*windows' $(ROOTS)
 
 .PHONY: lint
@@ -180,7 +181,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that our modules call; needs the internet
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	@for module in . client mounter; do for os in windows linux; do \
+	@for module in $(MODULES); do for os in windows linux; do \
 		echo "govulncheck $$module ($$os)"; \
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
@@ -232,7 +233,7 @@ generate: ## Write the generated code, the reference of csi-proxyctl and the man
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools client/extension
-	bin/tools/protogen -plugins bin/tools internal/daemon/controlv1
+	bin/tools/protogen -plugins bin/tools v2/cmd/daemon/controlv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 
@@ -243,7 +244,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in . client mounter tools examples test/drivers; do \
+	@for module in $(MODULES) tools examples test/drivers; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done

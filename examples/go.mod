@@ -9,6 +9,7 @@ require (
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/mounter v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
 	github.com/onsi/ginkgo/v2 v2.32.1
 	github.com/onsi/gomega v1.42.1
@@ -57,4 +58,5 @@ replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../mounter
 	github.com/kubernetes-csi/csi-proxy/v2 => ../
+	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../v2/cmd
 )

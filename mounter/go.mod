@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/mount-utils v0.37.2
@@ -27,4 +28,5 @@ require (
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../client
 	github.com/kubernetes-csi/csi-proxy/v2 => ../
+	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../v2/cmd
 )

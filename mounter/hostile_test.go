@@ -16,7 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 // TestRefused: what cannot be done has the same class in both modes, says what to do in the words of the

@@ -11,7 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 func TestNew_DetectsTheMode(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 var everyFault = flag.Bool("sweep", false, "try every fault at every call, which takes minutes")

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 // TestRun starts the program with a daemon, which an emulated node serves.

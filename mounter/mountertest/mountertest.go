@@ -15,7 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 // Library makes a Mounter work on an emulated node in the mode Library.

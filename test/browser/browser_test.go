@@ -25,9 +25,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/webpage"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/browser/devtools"
 )
 

@@ -6,6 +6,8 @@ replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../../mounter
 	github.com/kubernetes-csi/csi-proxy/v2 => ../..
+	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../../v2/cmd
+	github.com/kubernetes-csi/csi-proxy/v2/test => ../
 )
 
 require (
@@ -13,6 +15,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/mounter v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/v2/test v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0
 )
 
@@ -21,6 +24,7 @@ require (
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0 // indirect
+	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000 // indirect
 	github.com/moby/sys/mountinfo v0.7.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.62.0 // indirect

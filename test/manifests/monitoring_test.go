@@ -16,13 +16,13 @@ import (
 )
 
 // series are the time series there are, each with its labels: our own metrics, which
-// internal/daemon/metrics keeps a list of, and the few of Prometheus and its client library that we use.
+// v2/cmd/daemon/metrics keeps a list of, and the few of Prometheus and its client library that we use.
 func series(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
 		"up": nil, "process_start_time_seconds": nil, "process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil,
 	}
-	for line := range strings.Lines(string(read(t, "internal/daemon/metrics/testdata/names.txt"))) {
+	for line := range strings.Lines(string(read(t, "v2/cmd/daemon/metrics/testdata/names.txt"))) {
 		fields := strings.Fields(line)
 		names := strings.FieldsFunc(fields[2], func(r rune) bool { return strings.ContainsRune("{,}", r) })
 		if fields[1] != "histogram" {
@@ -257,7 +257,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	for line := range strings.Lines(string(read(t, "internal/daemon/metrics/testdata/names.txt"))) {
+	for line := range strings.Lines(string(read(t, "v2/cmd/daemon/metrics/testdata/names.txt"))) {
 		if name := strings.Fields(line)[0]; !charted[name] {
 			t.Errorf("no panel shows %s; those shown are %q", name, slices.Sorted(maps.Keys(charted)))
 		}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 

@@ -2,9 +2,9 @@
 // properties and inventory tools collect. The Go linker picks up the file by its name, in the
 // directory of the program's main package:
 //
-//	versioninfo -version v2.0.0 -commit 1f94e68 -date 2026-11-15T08:00:00Z cmd/csi-proxy
+//	versioninfo -version v2.0.0 -commit 1f94e68 -date 2026-11-15T08:00:00Z v2/cmd/csi-proxy
 //
-// writes cmd/csi-proxy/version_windows_amd64.syso and the same for arm64. They depend only on the
+// writes v2/cmd/csi-proxy/version_windows_amd64.syso and the same for arm64. They depend only on the
 // version, the commit, its date and the name of the directory.
 package main
 

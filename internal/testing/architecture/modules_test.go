@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,11 +21,17 @@ func TestUseFromOtherModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	useMain := "-replace=github.com/kubernetes-csi/csi-proxy/v2=" + root
+	usePrograms := "-replace=github.com/kubernetes-csi/csi-proxy/v2/cmd=" + filepath.Join(root, "v2", "cmd")
 	useClient := "-replace=github.com/kubernetes-csi/csi-proxy/client=" + filepath.Join(root, "client")
 
 	t.Run("library", func(t *testing.T) {
 		t.Parallel()
 		driver := newModule(t, "library", useMain)
+		for line := range strings.Lines(driver.run("", "list", "-m", "all")) { // whatever it does not import, it may have in another version
+			if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); !slices.Contains(ofTheLibrary, name) {
+				t.Errorf("a driver that requires the library gets a version of %s", name)
+			}
+		}
 		for _, goos := range []string{"linux", "windows"} {
 			driver.run(goos, "build", "-o", os.DevNull, ".")
 			for name := range strings.FieldsSeq(driver.run(goos, "list", "-deps", ".")) {
@@ -42,12 +49,16 @@ func TestUseFromOtherModule(t *testing.T) {
 	})
 	t.Run("emulator", func(t *testing.T) {
 		t.Parallel()
-		driver := newModule(t, "emulator", useMain, useClient)
+		driver := newModule(t, "emulator", useMain, usePrograms, useClient)
 		driver.run("", "test", ".")
 		driver.run("linux", "test", "-c", "-o", os.DevNull, ".")
 		driver.run("windows", "test", "-c", "-o", os.DevNull, ".")
 	})
 }
+
+// ofTheLibrary are the modules in the graph of a driver that requires the library and nothing else.
+var ofTheLibrary = strings.Fields(`example.org/driver github.com/kubernetes-csi/csi-proxy/v2 github.com/go-logr/logr
+	github.com/go-ole/go-ole github.com/google/go-cmp go.yaml.in/yaml/v3 golang.org/x/sys gopkg.in/check.v1 k8s.io/klog/v2`)
 
 // module is a Go module that uses ours.
 type module struct {

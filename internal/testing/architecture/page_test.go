@@ -70,9 +70,12 @@ func patterns(list string) string {
 	var in, out []string
 	for pattern := range strings.FieldsSeq(list) {
 		name, excepted := strings.CutPrefix(pattern, "!")
-		if name == "v2/..." {
-			name = "the main module"
-		} else {
+		switch {
+		case name == "v2/...":
+			name = "the library and the programs"
+		case strings.HasPrefix(name, "v2/cmd/"): // a module of its own, in this directory
+			name = "`" + name + "`"
+		default:
 			name = "`" + strings.TrimPrefix(name, "v2/") + "`"
 		}
 		if excepted {

@@ -18,18 +18,18 @@ type room struct {
 // room and of the rooms below it, and nothing above. The last room that matches a package is its
 // room, so a part of a room can be a room of its own.
 var rooms = []room{
-	{"v2/cmd/... v2/hack/... v2/test/...", "the programs, and what builds and tests them"},
+	{"v2/cmd/csi-proxy* v2/cmd/csi-proxyctl/... v2/hack/... v2/test/...", "the programs, and what builds and tests them"},
 	{"v2/internal/testing/...", "what tests share, and the tests of this page"},
-	{"v2/internal/ctl/...", "csi-proxyctl: a client, and what it prints"},
-	{"v2/pkg/winsim/serve", "the gRPC API of an emulated node"},
-	{"v2/internal/daemon/...", "above the library: program, gRPC, pipes, service, metrics, logs"},
-	{"v2/pkg/winsim/... !v2/pkg/winsim/serve v2/pkg/hosttest/...", "the emulated node and the conformance suite"},
+	{"v2/cmd/ctl/...", "csi-proxyctl: a client, and what it prints"},
+	{"v2/cmd/serve", "the gRPC API of an emulated node"},
+	{"v2/cmd/daemon/...", "above the library: program, gRPC, pipes, service, metrics, logs"},
+	{"v2/pkg/winsim/... v2/pkg/hosttest/...", "the emulated node and the conformance suite"},
 	{"v2/pkg/* !v2/pkg/winsim !v2/pkg/hosttest", "the library: one package per API group"},
 	{"v2/pkg/*/hostapi", "host logic: the order of calls, retries, the meaning of failures"},
 	{"v2/internal/host/...", "what host logic is made of"},
 	{"v2/internal/win/...", "the seam, and below it everything that knows Windows"},
 	{"v2/internal/tasks/...", "how work runs: locks, queues, many at once, recovered panics"},
-	{"v2/internal/storage/...", "what a description of a node means: warnings, and the paths of kubelet"},
+	{"v2/cmd/storage/...", "what a description of a node means: warnings, and the paths of kubelet"},
 	{"v2/internal/version v2/internal/printable client/...", "the build's version, escaped text, and the client module"},
 }
 

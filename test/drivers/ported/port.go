@@ -152,6 +152,7 @@ var ours = map[string]string{
 	"github.com/kubernetes-csi/csi-proxy/mounter": "mounter",
 	"github.com/kubernetes-csi/csi-proxy/client":  "client",
 	"github.com/kubernetes-csi/csi-proxy/v2":      ".",
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd":  "v2/cmd",
 }
 
 // writeModule writes the go.mod of the port: that of the driver, with our modules as they are here.

@@ -30,7 +30,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/echo"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/echo"
 )
 
 var (

@@ -22,7 +22,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 )
 
 // service is one that is installed.

@@ -185,14 +185,10 @@ func except(windows, linux []unit, exceptions []exception) (problems []error) {
 	return problems
 }
 
-// module is the path of the repository's modules: client and mounter have it, and the other one has it with
-// /v2.
-const module = "github.com/kubernetes-csi/csi-proxy/"
-
 // allUnits finds the packages with tests for a system, of the modules that are published.
 func allUnits(t *testing.T, system string) (units []unit) {
 	t.Helper()
-	list := json.NewDecoder(strings.NewReader(goToolFor(t, system, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...")))
+	list := json.NewDecoder(strings.NewReader(goToolFor(t, system, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...", "./test/...", "./v2/cmd/...")))
 	for {
 		var p struct {
 			ImportPath, Dir           string
@@ -203,7 +199,11 @@ func allUnits(t *testing.T, system string) (units []unit) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		u := unit{importPath: p.ImportPath, dir: strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "v2/"), files: map[string]string{}}
+		dir, err := filepath.Rel(root(t), p.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := unit{importPath: p.ImportPath, dir: dir, files: map[string]string{}}
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 			text, err := os.ReadFile(filepath.Join(p.Dir, file))
 			if err != nil {

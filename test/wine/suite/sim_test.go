@@ -16,18 +16,18 @@ func TestSim(t *testing.T) {
 	notForLinks(t)
 	p := open(t)
 	install(t, p, "csi-proxy-sim.exe", "csi-proxyctl.exe")
-	compile(t, p, "./pkg/winsim/serve", "./test/wine/daemon")
+	compile(t, p, "./v2/cmd/serve", "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy-sim.exe`)
 	demo(t, p)
 	units := unitsWithExceptions(t)
-	served := units[slices.IndexFunc(units, func(u unit) bool { return u.dir == "pkg/winsim/serve" })]
+	served := units[slices.IndexFunc(units, func(u unit) bool { return u.dir == "v2/cmd/serve" })]
 	run(t, p, `C:\`, nil, "serve.test.exe", "-test.skip="+served.skipped())
 }
 
 // demo runs what `make demo` does.
 func demo(t *testing.T, p *machine) {
 	t.Helper()
-	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
+	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./test/demo")
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-bin", `C:\`); err != nil {

@@ -204,7 +204,7 @@ func counted(t *testing.T, source string, own bool, functions map[string]bool) s
 		b.WriteString(insert[i])
 		b.WriteByte(c)
 		if !own && len(insert) > 0 && i == set.Position(file.Name.End()).Offset-1 && !imports(file, counting) {
-			fmt.Fprintf(&b, "\nimport %q", module+"v2/"+counting)
+			fmt.Fprintf(&b, "\nimport %q", "github.com/kubernetes-csi/csi-proxy/v2/"+counting)
 		}
 	}
 	return b.String()

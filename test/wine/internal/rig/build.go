@@ -46,7 +46,7 @@ func Build(ctx context.Context) error {
 		}
 	}
 	return run(ctx, root, "go", "build", "-trimpath", "-buildvcs=false", "-o", dir+"/",
-		"./cmd/csi-proxy", "./test/wine/nodeserver", "./test/wine/caller")
+		"./v2/cmd/csi-proxy", "./test/wine/nodeserver", "./test/wine/caller")
 }
 
 func run(ctx context.Context, dir, program string, args ...string) error {

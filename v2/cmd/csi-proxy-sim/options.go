@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+)
+
+const controlUsage = "serve the control service at this `address`, so that csi-proxyctl sim can attach, grow and fail disks while the node runs: " +
+	"the path of a Unix socket, on Windows the name of a pipe, or \"" + serve.DefaultControl + "\" for one beside the other endpoints (default: none)"
+
+// options are the flags of the simulator alone.
+type options struct {
+	model, preset, faults, socketDir, files, state, control string
+	seed                                                    uint64
+	realTime                                                bool // false only in tests
+}
+
+func (o *options) register(set *flag.FlagSet) {
+	set.StringVar(&o.model, "model", "", "YAML `file` that describes the node")
+	set.StringVar(&o.preset, "preset", "default", "`name` of a built-in node: "+strings.Join(winsim.Presets(), ", "))
+	set.StringVar(&o.faults, "faults", "", "YAML `file` of faults to inject")
+	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
+	set.StringVar(&o.files, "files", "", filesUsage)
+	set.StringVar(&o.state, "state", "", stateUsage)
+	set.StringVar(&o.control, "control", "", controlUsage)
+	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
+}
+
+func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
+	node, closeState, err := o.node()
+	if err != nil {
+		return daemon.UsageError{Err: err}
+	}
+	defer closeState()
+	stop, err := o.mirror(ctx, node, flags.AllowedDirs())
+	if err != nil {
+		return daemon.UsageError{Err: fmt.Errorf("-files: %w", err)}
+	}
+	defer stop()
+	cfg := serve.Config{
+		SocketDir:       o.socketDir,
+		APIGroups:       flags.APIGroups,
+		WorkingDirs:     flags.AllowedDirs(),
+		AllowedServices: flags.AllowedServices,
+		StopTimeout:     flags.StopTimeout,
+		FormatOver:      flags.FormatOver,
+		Format:          flags.Format,
+		NoPrivacy:       !flags.Privacy,
+		RefuseOtherUser: flags.RefuseOtherUser,
+		Control:         o.control,
+		Heal:            flags.Heal,
+		RecordCalls:     flags.RecordCalls,
+		RecordMaxBytes:  flags.RecordMaxBytes,
+		Ready:           func() { o.printReady(); notify.Ready() },
+	}
+	if flags.MetricsAddress == "" {
+		return serve.Run(ctx, node, cfg)
+	}
+	m := metrics.New(metrics.Config{ // no calls to Windows to count
+		Storage: flags.StorageMetrics, Version: version.String(),
+		SMBMappings: func(ctx context.Context) (int, error) {
+			mappings, err := node.SMBMappings(ctx)
+			return len(mappings), err
+		},
+	})
+	cfg.Observer, cfg.StaleMounts = m, m
+	if flags.StorageMetrics {
+		cfg.Storage = m
+	}
+	ready := cfg.Ready
+	cfg.Ready = func() { ready(); m.Ready() }
+	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
+}
+
+// printReady shows at a terminal where the node is and what to type next.
+func (o *options) printReady() {
+	ctl := filepath.Join(filepath.Dir(os.Args[0]), "csi-proxyctl")
+	dir := client.SocketDir()
+	switch {
+	case dir == "":
+		fmt.Fprintf(os.Stdout, "Ready on the named pipes of csi-proxy. In another terminal, run: %s node\n", ctl)
+	case o.socketDir == "":
+		fmt.Fprintf(os.Stdout, "Ready on the sockets in %s. In another terminal, run: %s node\n", dir, ctl)
+	default:
+		fmt.Fprintf(os.Stdout, "Ready on the sockets in %s. In another terminal, run: %s node --endpoint-dir %[1]s\n", o.socketDir, ctl)
+	}
+	if o.control != "" {
+		fmt.Fprintf(os.Stdout, "To change the node while it runs, run: %s sim --control %s show\n", ctl, serve.ControlPath(o.control, o.socketDir))
+	}
+}
+
+// node builds the node that the flags describe.
+func (o *options) node() (_ *winsim.Node, closeState func(), err error) {
+	model, ok := winsim.Preset(o.preset)
+	if !ok {
+		return nil, nil, fmt.Errorf("-preset: unknown preset %q; use one of %s", o.preset, strings.Join(winsim.Presets(), ", "))
+	}
+	if o.model != "" {
+		loaded, err := load(o.model, winsim.LoadModel)
+		if err != nil {
+			return nil, nil, fmt.Errorf("-model: %w", err)
+		}
+		model = loaded
+	}
+	if o.seed != 0 {
+		model.Seed = o.seed
+	}
+	model.RealTime = o.realTime
+	var faults []winsim.Fault
+	if o.faults != "" {
+		if faults, err = load(o.faults, winsim.LoadFaults); err != nil {
+			return nil, nil, fmt.Errorf("-faults: %w", err)
+		}
+	}
+	node, closeState, err := o.open(model)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, fault := range faults {
+		if _, err := node.Inject(fault); err != nil {
+			closeState()
+			return nil, nil, fmt.Errorf("-faults: %w", err)
+		}
+	}
+	return node, closeState, nil
+}
+
+func load[T any](path string, parse func(io.Reader, string) (T, error)) (T, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer file.Close()
+	return parse(file, path)
+}

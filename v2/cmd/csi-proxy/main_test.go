@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// help returns what -help or -help-all prints.
+func help(t *testing.T, flag string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	if code := program().Main([]string{flag}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, &stderr)
+	}
+	return stdout.String()
+}
+
+func TestMain_Help(t *testing.T) {
+	lines := strings.Split(help(t, "--help"), "\n")
+	if len(lines) > 41 {
+		t.Errorf("the common flags take %d lines, more than a screen", len(lines)-1)
+	}
+	all := help(t, "-help-all")
+	for _, line := range lines {
+		if name, isFlag := strings.CutPrefix(line, "  -"); len(line) > 100 || isFlag && !strings.Contains(all, "  -"+name+"\n") {
+			t.Errorf("too long, or not in -help-all: %s", line)
+		}
+	}
+	for _, name := range program().Common {
+		if !strings.Contains(strings.Join(lines, "\n"), "\n  -"+name) {
+			t.Errorf("there is no flag -%s", name)
+		}
+	}
+	for _, flag := range []string{
+		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-mitigations", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
+		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
+	} {
+		if !strings.Contains(all, flag) {
+			t.Errorf("the help does not mention %s", flag)
+		}
+	}
+}
+
+func TestMain_OtherSystems(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("this is Windows")
+	}
+	t.Cleanup(klog.CaptureState().Restore)
+	t.Chdir(t.TempDir())
+	for _, line := range []string{
+		`-v=4 --kubelet-path D:\kubelet`,
+		// In use on nodes, the second by OpenShift.
+		`-windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false`,
+		`-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := program().Main(strings.Fields(line), &stdout, &stderr)
+		const want = "csi-proxy: it runs on Windows only; use csi-proxy-sim to serve an emulated node on this system\n"
+		if code != daemon.ExitFailure || stderr.String() != want || stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want %d and %q", line, code, &stdout, &stderr, daemon.ExitFailure, want)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) > 0 {
+		t.Errorf("it has created %q", left)
+	}
+}
+
+func TestMain_AllowedServices(t *testing.T) {
+	for value, want := range map[string]string{
+		"kubelet":       `allowed service "kubelet": csi-proxy never starts or stops it`,
+		"*,RPCSS":       `allowed service "RPCSS": csi-proxy never starts or stops it`,
+		"MSiSCSI,,vds":  `allowed service "": it is empty`,
+		`MSiSCSI,a\b`:   `it contains a slash or a backslash`,
+		"MSiSCSI, vds ": "csi-proxy-sim", // valid: the daemon fails later, because this is not Windows
+		"*":             "csi-proxy-sim",
+		"":              "csi-proxy-sim",
+	} {
+		var stdout, stderr bytes.Buffer
+		wantCode := daemon.ExitUsage
+		if want == "csi-proxy-sim" {
+			if runtime.GOOS == "windows" {
+				continue
+			}
+			wantCode = daemon.ExitFailure
+		}
+		if code := program().Main([]string{"-allowed-services=" + value}, &stdout, &stderr); code != wantCode || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q: exit code %d, stderr %q; want %d and %q", value, code, &stderr, wantCode, want)
+		}
+	}
+}
+
+// TestMain_Format: a wrong option for new volumes ends the daemon at its start, not a pod's mount.
+func TestMain_Format(t *testing.T) {
+	for flag, want := range map[string]string{
+		"-format-allocation-unit-size=64K":           "it is not a number of bytes",
+		"-format-allocation-unit-size=3000":          "the allocation unit size 3000 is not a power of two from 512 to 2097152",
+		"-format-allocation-unit-size=4294967296":    "it is not a number of bytes",
+		"-format-label=a/b":                          "has an unprintable character or one of",
+		"-format-root-access=everyone":               "the root access is neither users-modify nor a valid access list",
+		"-format-root-access=D:(A;OICI;FA;;;BA)":     "the root access does not give SY full access; add (A;OICI;FA;;;SY)",
+		"-format-root-access=O:SYD:(A;OICI;FA;;;BA)": "owner, group and audit entries are not supported",
+	} {
+		var stdout, stderr bytes.Buffer
+		code := program().Main([]string{flag}, &stdout, &stderr)
+		name, _, _ := strings.Cut(flag, "=")
+		if code != daemon.ExitUsage || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "flag "+name) {
+			t.Errorf("%s: exit code %d, stderr %q; want %d and %q", flag, code, &stderr, daemon.ExitUsage, want)
+		}
+	}
+}
+
+// TestStartRecording: hosts that are made while calls are recorded use a machine whose calls are in the file. Before
+// and after, it is the machine itself.
+func TestStartRecording(t *testing.T) {
+	itself := local.Machine()
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	stop := startRecording(t.Context(), path, 1<<20)
+	const id = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
+	_, _ = volumeapi.New().IsVolumeFormatted(id) // whatever this system answers
+	stop()
+	_, _ = volumeapi.New().IsVolumeFormatted(id)
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), `"method":"FileSystem"`) != 1 {
+		t.Errorf("%v, the file has\n%s", err, text)
+	}
+	if local.Machine() != itself {
+		t.Error("the machine is still recorded")
+	}
+}
+
+// TestStartRecording_Failed: a recording that cannot begin does not end the daemon. Its log names the file and what
+// to do.
+func TestStartRecording_Failed(t *testing.T) {
+	taken := filepath.Join(t.TempDir(), "taken")
+	if err := os.WriteFile(taken, []byte("not a directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	itself := local.Machine()
+	for path, want := range map[string]string{
+		"":                                  "",
+		filepath.Join(taken, "calls.jsonl"): "create the directory of the recording",
+		t.TempDir():                         "create the recording",
+		taken:                               "it has other content",
+	} {
+		var log strings.Builder
+		ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+		startRecording(ctx, path, 1<<20)()
+		got := log.String()
+		if want == "" && got != "" || !strings.Contains(got, want) || want != "" && (!strings.Contains(got, "or remove -record-calls") || !strings.Contains(got, fmt.Sprintf("%q", path))) {
+			t.Errorf("%s: the log has %s, want %s", path, got, want)
+		}
+	}
+	if local.Machine() != itself {
+		t.Error("the machine is recorded")
+	}
+}
+
+// TestManual: the operator's manual has every flag, exit code and metric.
+func TestManual(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	manual := read("docs/operations.md")
+	for line := range strings.Lines(help(t, "-help-all")) {
+		if flag, found := strings.CutPrefix(line, "  -"); found {
+			if name := strings.Fields(flag)[0]; !strings.Contains(manual, "`-"+name+"`") {
+				t.Errorf("the flag -%s is missing", name)
+			}
+		}
+	}
+	for line := range strings.Lines(read("v2/cmd/daemon/metrics/testdata/names.txt")) {
+		fields := strings.Fields(line)
+		if row := fmt.Sprintf("| `%s` | %s |", fields[0], fields[1]); !strings.Contains(manual, row) {
+			t.Errorf("the metric is missing: %s", row)
+		}
+	}
+	for _, code := range []int{daemon.ExitOK, daemon.ExitFailure, daemon.ExitUsage, daemon.ExitTaken} {
+		if !strings.Contains(manual, fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("the exit code %d is missing", code)
+		}
+	}
+}

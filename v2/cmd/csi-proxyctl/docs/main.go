@@ -1,0 +1,21 @@
+// Command docs writes the reference of csi-proxyctl into a directory: go run ./docs DIR.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/reference"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./docs DIR")
+		os.Exit(2)
+	}
+	if err := reference.Write(os.Args[1], command.Root()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+// These tests need signals and Unix sockets.
+
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+)
+
+// TestMain lets the test binary run as csi-proxyctl.
+func TestMain(m *testing.M) {
+	if os.Getenv("CSI_PROXYCTL_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program returns the program as a process, and its output.
+func program(t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "CSI_PROXYCTL_TEST_MAIN=1")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	return cmd, &output
+}
+
+func startNode(t testing.TB) *winsim.Node {
+	t.Helper()
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Start(t, node)
+	return node
+}
+
+func TestProcess_Exits(t *testing.T) {
+	startNode(t)
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"disk list":                      {command.ExitOK, "WINSIM0003"},
+		"--version":                      {command.ExitOK, "csi-proxyctl "},
+		"disk stats 99":                  {command.ExitFailure, "(NotFound)"},
+		"disk stats":                     {command.ExitUsage, "--help"},
+		"disk list --endpoint-dir /none": {command.ExitUnreachable, "(Unavailable)"},
+		"doctor --log-file /none":        {command.ExitFindings, "/none"},
+		"smb map x --user u":             {command.ExitUsage, "--password-file"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			cmd, output := program(t, strings.Fields(args)...)
+			_ = cmd.Run() // the test checks the exit code
+			if got := cmd.ProcessState.ExitCode(); got != want.code || !strings.Contains(output.String(), want.text) {
+				t.Errorf("exit code %d, want %d\n%s", got, want.code, output)
+			}
+		})
+	}
+}
+
+// TestProcess_Interrupt: Ctrl-C ends a call that hangs.
+func TestProcess_Interrupt(t *testing.T) {
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	cmd, output := program(t, "disk", "rescan", "--endpoint-dir", dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the check of the endpoint, then the connection for the call
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the test checks the exit code
+	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s", got, output)
+	}
+}
+
+// BenchmarkDiskList measures whole processes.
+func BenchmarkDiskList(b *testing.B) {
+	startNode(b)
+	var cpu time.Duration
+	for b.Loop() {
+		cmd, output := program(b, "disk", "list")
+		if err := cmd.Run(); err != nil {
+			b.Fatalf("%v\n%s", err, output)
+		}
+		cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(b.N), "cpu-ms/op")
+}

@@ -1,0 +1,247 @@
+//go:build unix
+
+package command_test
+
+import (
+	"archive/zip"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/bundle"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+)
+
+// unzip returns the files of a bundle.
+func unzip(t *testing.T, file string) map[string]string {
+	t.Helper()
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	files := map[string]string{}
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(f.Name, "support-bundle/")] = string(content)
+	}
+	return files
+}
+
+// brokenWithSecrets is a broken node whose log and command line have secrets and names.
+func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
+	t.Helper()
+	n = startNode(t, presetOf(t, "# preset broken, no disk hangs"))
+	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `csi_proxy_connections{process="driver.exe"} 1`+"\n")
+	}))
+	t.Cleanup(metrics.Close)
+	logFile := filepath.Join(n.dir, "daemon.log")
+	log := strings.Repeat("I1115 an old line that does not fit\n", bundle.MaxPart/30) +
+		`I1115 12:00:00.000000    1 edge.go:80] "Request" remotePath="\\\\archive\\media" user="CORP\\alice" password="hunter2" request="{\"token\":\"hunter2\"}"` + "\n" +
+		`I1115 12:00:01.000000    1 edge.go:80] "Request" path="C:\\var\\lib\\kubelet\\pods\\acme-pod\\volumes\\kubernetes.io~csi\\pvc-payroll\\mount"` + "\n"
+	if err := errors.Join(os.WriteFile(logFile, []byte(log), 0o600), os.WriteFile(logFile+".crash.1", []byte("panic: password=hunter2\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	calls := strings.Repeat(`{"method":"FlushVolume","args":{"id":"an old line that does not fit"}}`+"\n", bundle.MaxPart/60) +
+		`{"method":"SMBMapping","args":{"remote":"\\\\archive\\media","password":"hunter2"}}` + "\n" +
+		`{"method":"DeviceDescriptor","result":{"Serial":"SN 4711"}}` + "\n" +
+		`{"method":"Remove","entry":"C:\\var\\lib\\kubelet\\pods\\acme-pod\\volumes"}` + "\n" +
+		`{"method":"CreateSMBMapping","args":{"request":{"User":"CORP\\al`
+	if err := os.WriteFile(filepath.Join(n.dir, "calls.jsonl"), []byte(calls), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	services = scmtest.New()
+	service, err := services.Create("csi-proxy", scm.Config{
+		Command: `C:\k\csi-proxy.exe -record-calls=` + filepath.Join(n.dir, "calls.jsonl") + ` -log_file=` + logFile + ` -metrics-bind-address=` + strings.TrimPrefix(metrics.URL, "http://") + ` -proxy-password hunter2 -token=hunter2`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.Close()
+	return n, services
+}
+
+// TestSupportBundle: the bundle has everything, and no secret.
+func TestSupportBundle(t *testing.T) {
+	n, services := brokenWithSecrets(t)
+	file := filepath.Join(n.dir, "bundle.zip")
+	r := runWith(t.Context(), services, n.dir, "", "support-bundle", "-o", file)
+	if r.code != command.ExitOK || r.err != "" {
+		t.Fatal(r)
+	}
+	files := unzip(t, file)
+	for name, want := range map[string]string{
+		"contents.txt": "What looks like a password, key or token is removed.",
+		"version.txt":  "csi-proxyctl ",
+		"versions.txt": "volume",
+		"flags.txt":    "-proxy-password [removed] -token=[removed]",
+		"doctor.txt":   "disk 4",
+		"node.txt":     "node WINSIM-NODE-1",
+		"node.json":    `"kind": "offline"`,
+		"node.html":    "<!doctype html>",
+		"log.txt":      `password="[removed]"`,
+		"crash.txt":    "panic: password=[removed]",
+		"metrics.txt":  "csi_proxy_connections",
+		"calls.txt":    `"method":"smbmapping"`,
+	} {
+		if !strings.Contains(strings.ToLower(files[name]), strings.ToLower(want)) {
+			t.Errorf("%s has no %q: %.300s", name, want, files[name])
+		}
+		if name != "contents.txt" && !strings.Contains(r.out, "  "+name+" ") {
+			t.Errorf("%s is not listed in\n%s", name, r.out)
+		}
+	}
+	for name, text := range files {
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("%s has the secret", name)
+		}
+		if len(text) > bundle.MaxPart {
+			t.Errorf("%s has %d bytes", name, len(text))
+		}
+	}
+	for line := range strings.Lines(files["calls.txt"]) {
+		if !json.Valid([]byte(line)) {
+			t.Fatalf("not a line of recorded calls: %s", line)
+		}
+	}
+	if calls := files["calls.txt"]; len(calls) < bundle.MaxPart-1000 || !strings.Contains(calls, "SN 4711") || strings.Contains(calls, "CreateSMBMapping") {
+		t.Errorf("%d bytes of recorded calls, which end with %s", len(calls), calls[max(0, len(calls)-200):])
+	}
+	if !strings.Contains(files["log.txt"], "alice") || !strings.HasPrefix(files["log.txt"], "I1115 an old line") {
+		t.Error("the log lacks a name, or begins in the middle of a line")
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: others can read it", info.Mode(), err)
+	}
+}
+
+// TestSupportBundle_HideNames: no name is in any file, and the page is one that was made of the rest.
+func TestSupportBundle_HideNames(t *testing.T) {
+	n, services := brokenWithSecrets(t)
+	file := filepath.Join(n.dir, "bundle.zip")
+	if r := runWith(t.Context(), services, n.dir, "", "support-bundle", "-o", file, "--hide-names"); r.code != command.ExitOK {
+		t.Fatal(r)
+	}
+	files := unzip(t, file)
+	for _, name := range []string{"WINSIM-NODE-1", "alice", "CORP", "archive", "acme-pod", "payroll", "pvc-4", "00000000-0000-4000-a000-000000000004", "WINSIM0004", "4711", "hunter2"} {
+		for file, text := range files {
+			if strings.Contains(strings.ToLower(text), strings.ToLower(name)) {
+				t.Errorf("%s has %s", file, name)
+			}
+		}
+	}
+	for _, name := range []string{"log.txt", "calls.txt", "node.txt", "node.json", "node.html"} {
+		if !strings.Contains(files[name], "server-1") {
+			t.Errorf("%s does not have the pseudonym of the server", name)
+		}
+	}
+	if !strings.Contains(files["node.html"], "@media") {
+		t.Error("the page is spoilt")
+	}
+}
+
+// TestSupportBundle_NoDaemon: without an answer the bundle is written, and says what is missing.
+func TestSupportBundle_NoDaemon(t *testing.T) {
+	silent := startSilent(t)
+	for _, test := range []struct{ dir, timeout string }{{"/none", "1m"}, {silent.dir, "2s"}} {
+		file := filepath.Join(t.TempDir(), "bundle.zip")
+		r := run(t.Context(), test.dir, "", "support-bundle", "-o", file, "--timeout", test.timeout)
+		if r.code != command.ExitOK {
+			t.Fatal(r)
+		}
+		contents := unzip(t, file)["contents.txt"]
+		_, missing, _ := strings.Cut(contents, "Not in the bundle:\n")
+		for _, name := range []string{"node.json", "node.txt", "node.html", "log.txt", "metrics.txt", "flags.txt", "calls.txt"} {
+			if !strings.Contains(missing, "  "+name) {
+				t.Errorf("%s is not missing in\n%s", name, contents)
+			}
+		}
+		if !slices.Contains(strings.Split(r.out, "\n"), "Not in the bundle:") {
+			t.Error(r.out)
+		}
+	}
+}
+
+// TestSupportBundle_LongLine: of a line that does not fit, nothing is kept, and the bundle says so.
+func TestSupportBundle_LongLine(t *testing.T) {
+	dir := t.TempDir()
+	for name, log := range map[string]string{"with an end": strings.Repeat("x", bundle.MaxPart+1) + "\n", "without": strings.Repeat("x", bundle.MaxPart+1)} {
+		logFile := filepath.Join(dir, "log")
+		if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t.Context(), "/none", "", "support-bundle", "-o", filepath.Join(dir, name), "--log-file", logFile)
+		if r.code != command.ExitOK || !strings.Contains(r.out, "the last line has more than 4.0 MiB\n") {
+			t.Errorf("%s: %v", name, r)
+		}
+	}
+}
+
+// TestSupportBundle_File: a bundle replaces no file without --force, never writes through a link, and others
+// cannot read it even if they could read the file that it replaces. A failure leaves nothing behind.
+func TestSupportBundle_File(t *testing.T) {
+	write := func(file string, args ...string) result {
+		return run(t.Context(), "/none", "", append([]string{"support-bundle", "-o", file}, args...)...)
+	}
+	dir := t.TempDir()
+	other, link, file := filepath.Join(dir, "other"), filepath.Join(dir, "link.zip"), filepath.Join(dir, "bundle.zip")
+	for _, name := range []string{other, file} {
+		if err := os.WriteFile(name, []byte("precious"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		file, want string
+		args       []string
+	}{
+		{file: file, want: "it exists; pass --force"},
+		{file: link, want: "not a file"},
+		{file: link, want: "not a file", args: []string{"--force"}},
+		{file: dir, want: "not a file", args: []string{"--force"}},
+		{file: filepath.Join(dir, "none", "bundle.zip"), want: "no such file or directory"},
+	} {
+		if r := write(test.file, test.args...); r.code != command.ExitFailure || r.out != "" || !strings.Contains(r.err, test.want) {
+			t.Errorf("%s %v: %v", test.file, test.args, r)
+		}
+	}
+	if content, err := os.ReadFile(other); err != nil || string(content) != "precious" {
+		t.Errorf("%q, %v", content, err)
+	}
+	if r := write(file, "--force"); r.code != command.ExitOK {
+		t.Fatal(r)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: others can read it", info, err)
+	}
+	unzip(t, file)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	interrupted := filepath.Join(dir, "interrupted.zip")
+	if r := run(ended, "/none", "", "support-bundle", "-o", interrupted); r.code == command.ExitOK {
+		t.Error(r)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("%v, %v; want three files", entries, err)
+	}
+}

@@ -1,0 +1,146 @@
+package command
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+)
+
+func (a *app) filesystem() *cobra.Command {
+	return a.group(page{
+		use:   "fs",
+		short: "List, create and remove directories and links",
+		long: `PATH is a Windows path on the node, inside the daemon's -kubelet-path or a -working-dir.
+Quote it, because shells interpret backslashes.`,
+		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
+	},
+		a.leaf(page{
+			use:     "exists PATH",
+			short:   "Show whether a path exists",
+			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
+			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
+		}, 1, pathExists),
+		a.leaf(page{
+			use:   "ls PATH",
+			short: "List a directory",
+			long: `List a directory: its files, directories, links with where they lead, and mounted folders
+with their volumes. It lists at most 1000 entries, and nothing that a link or a mounted
+folder leads to.
+
+The published API has no such call, so this needs a csi-proxy that has its own.`,
+			example: `  csi-proxyctl fs ls 'C:\var\lib\kubelet\pods'`,
+		}, 1, listDir),
+		a.leaf(page{
+			use:     "mkdir PATH",
+			short:   "Create a directory and its parents",
+			long:    "Create a directory and its parents (Mkdir). Does nothing if it exists.",
+			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
+		}, 1, makeDir),
+		a.rmdir(),
+		a.dangerous(page{
+			use:   "rm-contents PATH",
+			short: "Remove the contents of a directory",
+			long: `Remove the contents of a directory but not the directory (RmdirContents). Removes links,
+but not their targets. Asks for confirmation; scripts use --yes.`,
+			example: `  csi-proxyctl fs rm-contents --yes 'C:\var\lib\kubelet\plugins\x\cache'`,
+		}, removal{action: "remove its contents", question: "Remove everything in %s?", contents: true}.effect, removeContents, nil),
+		a.leaf(page{
+			use:     "link SOURCE TARGET",
+			short:   "Create a link at TARGET that points to SOURCE",
+			long:    "Create a link at TARGET that points to SOURCE (CreateSymlink).",
+			example: `  csi-proxyctl fs link 'C:\var\lib\kubelet\plugins\x\globalmount' 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
+		}, 2, createLink),
+		a.leaf(page{
+			use:     "is-link PATH",
+			short:   "Show whether a path is a link or a mounted folder",
+			long:    "Print true if a path is a link or a mounted folder whose target exists, else false (IsSymlink). The exit code is 0 in both cases.",
+			example: `  csi-proxyctl fs is-link 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
+		}, 1, isLink),
+	)
+}
+
+func (a *app) rmdir() *cobra.Command {
+	var force bool
+	find := func(ctx context.Context, s *session, args []string) (effect, error) {
+		r := removal{action: "remove it", question: "Remove %s with everything in it?", onlyEmpty: !force}
+		if force {
+			r.action = "remove it with its contents"
+		}
+		return r.effect(ctx, s, args)
+	}
+	c := a.dangerous(page{
+		use:   "rmdir PATH",
+		short: "Remove a directory or a link",
+		long: `Remove a directory or a link (Rmdir). Does nothing if it does not exist. With --force it asks
+for confirmation; scripts use --yes.`,
+		example: `  csi-proxyctl fs rmdir 'C:\var\lib\kubelet\plugins\x'
+  csi-proxyctl fs rmdir --force --yes 'C:\var\lib\kubelet\plugins\x'`,
+	}, find, func(ctx context.Context, s *session, args []string) error {
+		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
+		return s.change(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}, args[0], "removed")
+	}, func() bool { return !force })
+	c.Flags().BoolVar(&force, "force", false, "also remove a file, or a directory with its contents")
+	return c
+}
+
+func pathExists(ctx context.Context, s *session, args []string) error {
+	request, response := &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &filesystemv2alpha1.PathExistsResponse{}
+	return s.ask(ctx, "filesystem", "PathExists", request, response, "path", "exists", func() string { return strconv.FormatBool(response.GetExists()) })
+}
+
+// entriesOf lists a directory.
+func entriesOf(ctx context.Context, s *session, path string) (*extensionv1.Directory, error) {
+	var response extensionv1.Directory
+	err := s.client.Private(ctx, "filesystem", extensionv1.Paths_ListDirectory_FullMethodName, &extensionv1.Path{Path: path}, &response)
+	if status.Code(err) == codes.Unimplemented {
+		err = status.Errorf(codes.Unimplemented, "list %s: this server cannot; upgrade csi-proxy, or run 'dir /a' on the node", path)
+	}
+	return &response, err
+}
+
+func listDir(ctx context.Context, s *session, args []string) error {
+	response, err := entriesOf(ctx, s, args[0])
+	if err != nil {
+		return err
+	}
+	list := []output.Object{}
+	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
+	for _, e := range response.GetEntries() {
+		list = append(list, output.Fields(e, "name type target"))
+		rows.Add(output.Text(e.GetType()), output.Text(e.GetName()), output.Text(e.GetTarget()))
+	}
+	if err := s.list(list, &rows); err != nil {
+		return err
+	}
+	if response.GetTruncated() {
+		s.warn("the directory has more than these %d entries", len(list))
+	}
+	return nil
+}
+
+func makeDir(ctx context.Context, s *session, args []string) error {
+	request := &filesystemv2alpha1.MkdirRequest{Path: args[0]}
+	return s.change(ctx, "filesystem", "Mkdir", request, &filesystemv2alpha1.MkdirResponse{}, args[0], "created")
+}
+
+func removeContents(ctx context.Context, s *session, args []string) error {
+	request := &filesystemv2alpha1.RmdirContentsRequest{Path: args[0]}
+	return s.change(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}, args[0], "emptied")
+}
+
+func createLink(ctx context.Context, s *session, args []string) error {
+	request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
+	return s.change(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}, args[1], "linked to "+args[0])
+}
+
+func isLink(ctx context.Context, s *session, args []string) error {
+	request, response := &filesystemv2alpha1.IsSymlinkRequest{Path: args[0]}, &filesystemv2alpha1.IsSymlinkResponse{}
+	return s.ask(ctx, "filesystem", "IsSymlink", request, response, "path", "isLink=isSymlink", func() string { return strconv.FormatBool(response.GetIsSymlink()) })
+}

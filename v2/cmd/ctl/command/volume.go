@@ -1,0 +1,271 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+)
+
+// exampleVolume is drive C: of csi-proxy-sim, so that examples work there.
+const exampleVolume = "0c51a9e0-0000-0000-0000-100000000000"
+
+func (a *app) volume() *cobra.Command {
+	return a.group(page{
+		use:   "volume",
+		short: "List, format, mount and resize volumes, and find them by path",
+		long: `VOLUME is the id that Windows gives a volume, \\?\Volume{GUID}\, or only the GUID, as
+tables show it.`,
+		example: "  csi-proxyctl volume list\n  csi-proxyctl volume of-path 'C:\\var\\lib\\kubelet\\plugins\\x\\globalmount'",
+	},
+		a.volumeList(),
+		a.onVolume(page{
+			use:     "stats VOLUME",
+			short:   "Show the size and used space of a volume",
+			long:    "Show the size and used space of a volume (GetVolumeStats).",
+			example: "  csi-proxyctl volume stats " + exampleVolume,
+		}, volumeStats),
+		a.onVolume(page{
+			use:     "formatted VOLUME",
+			short:   "Show whether a volume has a file system",
+			long:    "Show whether a volume has a file system (IsVolumeFormatted).",
+			example: "  csi-proxyctl volume formatted " + exampleVolume,
+		}, volumeFormatted),
+		a.dangerous(page{
+			use:   "format VOLUME",
+			short: "Format a volume with NTFS",
+			long: `Format a volume with NTFS (FormatVolume). Asks for confirmation; scripts use --yes. Does
+nothing if the volume has a file system, unless the daemon runs with -format-existing. The
+original csi-proxy always formats.`,
+			example: "  csi-proxyctl volume format " + exampleVolume + " --yes",
+		}, formatEffect, func(ctx context.Context, s *session, args []string) error {
+			return volumeFormat(ctx, s, volumeID(args[0]))
+		}, nil),
+		a.mountCommand(page{
+			use:     "mount VOLUME PATH",
+			short:   "Mount a volume at a folder",
+			long:    "Mount a volume at a folder (MountVolume). Does nothing if it is mounted there.",
+			example: "  csi-proxyctl volume mount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, mountVolume),
+		a.mountCommand(page{
+			use:     "unmount VOLUME PATH",
+			short:   "Write a volume's cache to disk and unmount it",
+			long:    "Write a volume's cache to disk and unmount it from a folder (UnmountVolume). Does nothing if it is not mounted there.",
+			example: "  csi-proxyctl volume unmount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, unmountVolume),
+		a.leaf(page{
+			use:     "resize VOLUME SIZE",
+			short:   "Grow a volume",
+			long:    "Grow a volume and its file system (ResizeVolume). SIZE is 20Gi, 20GiB, a number of bytes, or 'max' for all available space.",
+			example: "  csi-proxyctl volume resize " + exampleVolume + " max\n  csi-proxyctl volume resize " + exampleVolume + " 20Gi",
+		}, 2, volumeResize),
+		a.onVolume(page{
+			use:     "flush VOLUME",
+			short:   "Write a volume's cache to disk",
+			long:    "Write a volume's cache to disk (WriteVolumeCache).",
+			example: "  csi-proxyctl volume flush " + exampleVolume,
+		}, volumeFlush),
+		a.leaf(page{
+			use:     "of-path PATH",
+			short:   "Find the volume mounted at a path",
+			long:    "Find the volume that is mounted at a path, or that the link at the path points to (GetVolumeIDFromTargetPath).",
+			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, 1, volumeOfPath),
+		a.leaf(page{
+			use:     "closest PATH",
+			short:   "Find the volume that holds a path",
+			long:    "Find the volume that holds a path: the one mounted there or at the closest parent folder (GetClosestVolumeIDFromTargetPath).",
+			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
+		}, 1, volumeClosest),
+		a.onVolume(page{
+			use:     "disk VOLUME",
+			short:   "Show the disk number of a volume",
+			long:    "Show the disk number of a volume (GetDiskNumberFromVolumeID).",
+			example: "  csi-proxyctl volume disk " + exampleVolume,
+		}, volumeDisk),
+		a.life(),
+	)
+}
+
+var (
+	bareGUID  = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	shellGUID = regexp.MustCompile(`^(Volume)?\{([0-9A-Fa-f-]{36})\}$`)
+)
+
+// volumeID completes a bare GUID to an id. The server checks everything else.
+func volumeID(text string) string {
+	if m := shellGUID.FindStringSubmatch(text); m != nil {
+		text = m[2]
+	}
+	if bareGUID.MatchString(text) {
+		return `\\?\Volume{` + text + `}\`
+	}
+	return text
+}
+
+func (a *app) onVolume(p page, run func(ctx context.Context, s *session, id string) error) *cobra.Command {
+	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
+		return run(ctx, s, volumeID(args[0]))
+	})
+}
+
+func (a *app) mountCommand(p page, run func(ctx context.Context, s *session, id, path string) error) *cobra.Command {
+	return a.leaf(p, 2, func(ctx context.Context, s *session, args []string) error {
+		return run(ctx, s, volumeID(args[0]), args[1])
+	})
+}
+
+func (a *app) volumeList() *cobra.Command {
+	var disk, partition uint32
+	var c *cobra.Command
+	c = a.leaf(page{
+		use:   "list",
+		short: "List the volumes of all disks or of one disk",
+		long: `List the volumes of all disks, or of one disk (ListVolumesOnDisk), with state, size, use, file
+system and the first path at which they are mounted; -o wide has all paths. Warnings go to
+standard error.`,
+		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
+	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		onDisk, onPartition := c.Flags().Changed("disk"), c.Flags().Changed("partition")
+		switch {
+		case onPartition && !onDisk:
+			return usagef("--partition needs --disk")
+		case onPartition && partition == 0:
+			return usagef("--partition must be at least 1")
+		case onDisk:
+			node, err := s.source.VolumesOn(ctx, disk, partition)
+			return listVolumes(s, node, err)
+		default:
+			node, err := s.source.Volumes(ctx)
+			return listVolumes(s, node, err)
+		}
+	})
+	c.Flags().Uint32Var(&disk, "disk", 0, "only volumes on this disk (default: all disks)")
+	c.Flags().Uint32Var(&partition, "partition", 0, "only volumes on this partition of --disk (default: all partitions)")
+	return c
+}
+
+func listVolumes(s *session, node inventory.Node, err error) error {
+	if err != nil {
+		return err
+	}
+	list := []output.Object{}
+	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "USE", "FS", "PATH"}, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
+	for _, v := range node.GetVolumes() {
+		list = append(list, node.LocatedVolume(v))
+		rows.Add(volumeCells(s, v)...)
+	}
+	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
+		return err
+	}
+	for _, v := range node.GetVolumes() {
+		s.warnOf(node.Warnings(v), warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
+	}
+	return nil
+}
+
+func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
+	id, disk, total, used, use, partition := v.GetId(), "", "", "", "", ""
+	if s.Format != output.Wide {
+		id = inventory.ShortID(id)
+	}
+	if len(v.GetDisks()) == 1 {
+		disk = fmt.Sprint(v.GetDisks()[0])
+	}
+	if v.GetPartition() > 0 {
+		partition = fmt.Sprint(v.GetPartition())
+	}
+	state := output.Cell{Text: v.GetState(), Style: output.Warning}
+	if v.GetState() == extensionv1.VolumeFormatted {
+		state.Style = output.Good
+	}
+	if v.TotalBytes != nil {
+		total = output.Size(v.GetTotalBytes())
+	}
+	if v.UsedBytes != nil {
+		used = output.Size(v.GetUsedBytes())
+	}
+	if v.UsedBytes != nil && v.GetTotalBytes() > 0 {
+		use = fmt.Sprintf("%d%%", int(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
+	}
+	paths := strings.Join(v.GetMountPaths(), " ")
+	if more := len(v.GetMountPaths()) - 1; more > 0 && s.Format != output.Wide {
+		paths = fmt.Sprintf("%s +%d", v.GetMountPaths()[0], more)
+	}
+	return []output.Cell{
+		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(use),
+		output.Text(v.GetFileSystem()), output.Text(paths),
+	}
+}
+
+func volumeStats(ctx context.Context, s *session, id string) error {
+	request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
+	return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
+		return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
+	})
+}
+
+func volumeFormatted(ctx context.Context, s *session, id string) error {
+	request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
+	return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
+}
+
+func volumeFormat(ctx context.Context, s *session, id string) error {
+	request := &volumev2alpha1.FormatVolumeRequest{VolumeId: id}
+	return s.change(ctx, "volume", "FormatVolume", request, &volumev2alpha1.FormatVolumeResponse{}, "volume "+inventory.ShortID(id), "formatted")
+}
+
+func mountVolume(ctx context.Context, s *session, id, path string) error {
+	request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
+	return s.change(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}, "volume "+inventory.ShortID(id), "mounted at "+path)
+}
+
+func unmountVolume(ctx context.Context, s *session, id, path string) error {
+	request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
+	return s.change(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}, "volume "+inventory.ShortID(id), "unmounted from "+path)
+}
+
+func volumeResize(ctx context.Context, s *session, args []string) error {
+	id, size, result := volumeID(args[0]), int64(0), "resized to all available space"
+	if args[1] != "max" { // 0 for the API
+		var err error
+		if size, err = output.ParseSize(args[1]); err != nil {
+			return usageError{err}
+		}
+		if size == 0 {
+			return usagef("size 0 is invalid; use max")
+		}
+		result = "has at least " + args[1] // volumes do not shrink
+	}
+	request := &volumev2alpha1.ResizeVolumeRequest{VolumeId: id, SizeBytes: size}
+	return s.change(ctx, "volume", "ResizeVolume", request, &volumev2alpha1.ResizeVolumeResponse{}, "volume "+inventory.ShortID(id), result)
+}
+
+func volumeFlush(ctx context.Context, s *session, id string) error {
+	request := &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}
+	return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
+}
+
+func volumeOfPath(ctx context.Context, s *session, args []string) error {
+	request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
+}
+
+func volumeClosest(ctx context.Context, s *session, args []string) error {
+	request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
+}
+
+func volumeDisk(ctx context.Context, s *session, id string) error {
+	request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
+	return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
+}

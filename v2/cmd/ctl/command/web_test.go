@@ -1,0 +1,86 @@
+//go:build unix
+
+package command_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestNode_HTML: the page has what the tree has. The tests of package webpage look at the rest.
+func TestNode_HTML(t *testing.T) {
+	n := startNode(t, winsim.Busy())
+	r := run(t.Context(), n.dir, "", "node", "-o", "html")
+	if r.code != 0 || r.err != "" || !strings.HasPrefix(r.out, "<!DOCTYPE html>\n") {
+		t.Fatalf("exit code %d: %s%.100s", r.code, r.err, r.out)
+	}
+	for _, want := range []string{
+		"WINSIM-NODE-1", "WINSIM0005", `C:\var\lib\kubelet\pods\db-0\volumes\kubernetes.io~csi\db\mount`,
+		"csi-proxyctl volume resize b0570000-0000-0000-0000-000000000005 max",
+	} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+}
+
+// TestWeb: the command prints the address of the page. It ends with Ctrl-C, and with standard input.
+func TestWeb(t *testing.T) {
+	n := startNode(t, winsim.Busy())
+	for name, end := range map[string]func(input io.Closer, interrupt func()){
+		"interrupt": func(_ io.Closer, interrupt func()) { interrupt() },
+		"input":     func(input io.Closer, _ func()) { input.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			in, input := io.Pipe()
+			printed, out := io.Pipe()
+			var errs bytes.Buffer
+			code := make(chan int, 1)
+			go func() {
+				code <- command.Run(ctx, []string{"web", "--endpoint-dir", n.dir}, command.Environment{
+					In: in, Out: out, Err: &errs, After: time.After, Getenv: func(string) string { return "" },
+				})
+				out.Close()
+			}()
+			lines := bufio.NewScanner(printed)
+			if !lines.Scan() {
+				t.Fatalf("no address: %s", errs.String())
+			}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, lines.Text(), http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.DefaultClient.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if err != nil || !bytes.Contains(page, []byte("WINSIM0005")) {
+				t.Errorf("%s: %v", page, err)
+			}
+			end(input, cancel)
+			if got := <-code; got != command.ExitOK {
+				t.Errorf("exit code %d: %s", got, errs.String())
+			}
+		})
+	}
+}
+
+// TestWeb_NoNode: a node that does not answer is an error at the start, not an empty page.
+func TestWeb_NoNode(t *testing.T) {
+	if r := run(t.Context(), "/none", "", "web"); r.code != command.ExitUnreachable || r.out != "" {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,367 @@
+//go:build unix
+
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/doctor"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+)
+
+// service is an installed service with fixed answers.
+type service struct {
+	scm.Service
+	config   scm.Config
+	recovery scm.Recovery
+	status   scm.Status
+	err      error // of Config
+	// errors of the others
+	statusErr, recoveryErr error
+}
+
+func (s service) Config() (scm.Config, error)     { return s.config, s.err }
+func (s service) Recovery() (scm.Recovery, error) { return s.recovery, s.recoveryErr }
+func (s service) Status() (scm.Status, error)     { return s.status, s.statusErr }
+func (service) Close()                            {}
+
+type manager struct {
+	scm.Manager
+	service scm.Service
+}
+
+func (m manager) Open(name string) (scm.Service, error) {
+	if m.service == nil {
+		return nil, fmt.Errorf("service %s: %w", name, scm.ErrNotInstalled)
+	}
+	return m.service, nil
+}
+
+func (manager) Close() {}
+
+var good = service{
+	config:   scm.Config{Command: "csi-proxy.exe -v=2", Start: scm.Delayed},
+	recovery: scm.Recovery{Restart: time.Second, OnErrors: true},
+	status:   scm.Status{State: scm.Running, PID: uint32(os.Getpid())},
+}
+
+// at returns a doctor of a healthy Windows machine.
+func at(t *testing.T, dir string) doctor.Doctor {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "csi-proxy.log")
+	if err := os.WriteFile(log, []byte("log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := endpoint.Node{Dir: dir}
+	client := call.New(node, "")
+	t.Cleanup(client.Close)
+	return doctor.Doctor{
+		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
+		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
+		SANPolicy: func() (win.SANPolicy, error) { return win.SANOnlineAll, nil },
+		LongPaths: func() (bool, error) { return true, nil },
+	}
+}
+
+func serveNode(t *testing.T, groups ...string) string {
+	t.Helper()
+	return serveModel(t, winsim.Default(), groups...)
+}
+
+// serveModel serves a model with the given API groups, or all.
+func serveModel(t *testing.T, model winsim.Model, groups ...string) string {
+	t.Helper()
+	emulated, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, emulated, serve.Config{SocketDir: dir, APIGroups: groups, StopTimeout: time.Second, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	<-ready
+	return dir
+}
+
+// findings returns all findings but OK.
+func findings(t *testing.T, d doctor.Doctor) (text string, bad bool) {
+	t.Helper()
+	var b strings.Builder
+	for _, f := range d.Examine(t.Context()) {
+		bad = bad || f.Bad()
+		if f.Bad() && f.Remedy == "" {
+			t.Errorf("no remedy for %+v", f)
+		}
+		if strings.Contains(f.Text, "\n") || strings.Contains(f.Remedy, "elevated") && !strings.Contains(f.Text, "denied") {
+			t.Errorf("more than one line, or an unrelated remedy: %+v", f)
+		}
+		if f.Level != doctor.OK {
+			fmt.Fprintf(&b, "%s %s: %s\n", f.Level, f.Check, f.Text)
+		}
+	}
+	return b.String(), bad
+}
+
+func TestExamine_AllIsWell(t *testing.T) {
+	if got, bad := findings(t, at(t, serveNode(t))); got != "" || bad {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestExamine_Machine: one problem at a time.
+func TestExamine_Machine(t *testing.T) {
+	dir := serveNode(t)
+	with := func(change func(*service)) func(*doctor.Doctor) {
+		return func(d *doctor.Doctor) {
+			s := good
+			change(&s)
+			d.Services = func() (scm.Manager, error) { return manager{service: s}, nil }
+		}
+	}
+	big := filepath.Join(t.TempDir(), "big.log")
+	for i, name := range []string{big, big + ".1", big + ".2"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(name, int64(i)<<30); err != nil { // sparse
+			t.Fatal(err)
+		}
+	}
+	crashed := filepath.Join(t.TempDir(), "crashed.log")
+	for name, content := range map[string]string{crashed: "log", crashed + ".crash": "", crashed + ".crash.1": "panic: on purpose"} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*doctor.Doctor)
+		want   string
+		bad    bool
+	}{
+		"foreign owner":     {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
+		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
+		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
+		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: start type is manual", true},
+		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not restart it", true},
+		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows restarts it after a crash, but", true},
+		"may not be asked":  {with(func(s *service) { s.err = fmt.Errorf("ask: %w", os.ErrPermission) }), "warning service: ask: permission denied", true},
+		"several errors":    {with(func(s *service) { s.statusErr, s.recoveryErr = errors.New("first"), errors.New("second") }), "warning service: first\nwarning service: second\n", true},
+		"no recovery known": {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: not supported by this version of Windows", false},
+		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not allow`, true},
+		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
+		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: skipped: not on Windows", false},
+		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (win.SANPolicy, error) { return win.SANOfflineAll, nil } }, "info SAN policy: offline all", false},
+		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: off", false},
+		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
+		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},
+		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
+		"crashed before":    {func(d *doctor.Doctor) { d.LogFile = crashed }, "Z, and left " + crashed + ".crash.1", true},
+		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
+		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := at(t, dir)
+			test.change(&d)
+			if got, bad := findings(t, d); !strings.Contains(got, test.want) || bad != test.bad {
+				t.Errorf("got\n%s\nwant %s, bad %v", got, test.want, test.bad)
+			}
+		})
+	}
+}
+
+// TestExamine_Denied: the remedy names the accounts that may connect.
+func TestExamine_Denied(t *testing.T) {
+	if os.Getuid() == 0 && runtime.GOOS == "linux" {
+		t.Skip("root may connect to every socket")
+	}
+	dir := serveNode(t)
+	if err := os.Chmod(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 0); err != nil {
+		t.Fatal(err)
+	}
+	const byDefault = "by default only LocalSystem and members of Administrators may connect"
+	for command, want := range map[string]string{
+		"csi-proxy.exe": byDefault,
+		"csi-proxy.exe -pipe-security-descriptor=D:P(A;;GA;;;SY)": "the service's -pipe-security-descriptor is D:P(A;;GA;;;SY)",
+	} {
+		d := at(t, dir)
+		s := good
+		s.config.Command = command
+		d.Services = func() (scm.Manager, error) { return manager{service: s}, nil }
+		found := d.Examine(t.Context())
+		if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+			return strings.Contains(f.Text, "denied") && strings.Contains(f.Remedy, want)
+		}) {
+			t.Errorf("%s: got %+v, want the remedy %s", command, found, want)
+		}
+	}
+}
+
+// TestExamine_Foreign: an endpoint of another account is named, and the way out.
+func TestExamine_Foreign(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a socket to another user")
+	}
+	dir := serveNode(t)
+	if err := os.Chown(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 54321, -1); err != nil {
+		t.Fatal(err)
+	}
+	found := at(t, dir).Examine(t.Context())
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return strings.Contains(f.Text, "belongs to 54321") && strings.Contains(f.Remedy, "--trusted-owner")
+	}) {
+		t.Errorf("got %+v, want the owner of disk/v1", found)
+	}
+}
+
+func TestExamine_Endpoints(t *testing.T) {
+	t.Run("nothing is there", func(t *testing.T) {
+		got, _ := findings(t, at(t, "/none"))
+		if !strings.Contains(got, "error endpoints: none found") || !strings.Contains(got, "info MSiSCSI: not checked") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("an older server", func(t *testing.T) {
+		got, _ := findings(t, at(t, serveNode(t, "disk/v1beta1", "filesystem", "system", "iscsi", "smb", "volume/v1")))
+		if !strings.Contains(got, "warning version skew: the server does not serve the newest versions: disk/v1, volume/v2alpha1") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("not installed", func(t *testing.T) {
+		d := at(t, "/none")
+		d.Services = func() (scm.Manager, error) { return manager{}, nil }
+		if got, _ := findings(t, d); !strings.Contains(got, "warning service: csi-proxy is not installed as a service, and no other process serves") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("older versions only", func(t *testing.T) {
+		d := at(t, serveNode(t, "disk/v1", "filesystem/v1", "smb/v1", "volume/v1"))
+		got, _ := findings(t, d)
+		if strings.Contains(got, "filesystem group does not answer") || !strings.Contains(got, "the system group does not answer") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("fewer versions", func(t *testing.T) {
+		got, bad := findings(t, at(t, serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")))
+		if !strings.Contains(got, "info version skew: the server does not serve older versions: disk/v1alpha1") || bad {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("foreign owner, dead, not serving", func(t *testing.T) {
+		dir := serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")
+		node := endpoint.Node{Dir: dir}
+		listen := func(version string) *net.UnixListener {
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(endpoint.Name{Group: "disk", Version: version}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { listener.Close() })
+			return listener.(*net.UnixListener)
+		}
+		talker := listen("v1alpha1")
+		go func() { // does not speak gRPC
+			for {
+				conn, err := talker.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte("HTTP/1.0 400 no\r\n\r\n"))
+				conn.Close()
+			}
+		}()
+		dead := listen("v1beta1")
+		dead.SetUnlinkOnClose(false)
+		dead.Close()
+		unwell := health.NewServer()
+		unwell.Shutdown()
+		server := grpc.NewServer()
+		healthv1.RegisterHealthServer(server, unwell)
+		listener, done := listen("v1beta2"), make(chan error, 1)
+		go func() { done <- server.Serve(listener) }()
+		t.Cleanup(func() { server.Stop(); <-done })
+
+		got, _ := findings(t, at(t, dir))
+		for _, want := range []string{
+			"error endpoints: disk/v1alpha1: the owner does not answer like csi-proxy",
+			"error endpoints: disk/v1beta1: sockets without a server",
+			"error health: disk/v1beta2: not serving",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("got\n%s\nwant %s", got, want)
+			}
+		}
+	})
+}
+
+// TestStorage: every trouble of a node is a finding with a remedy.
+func TestStorage(t *testing.T) {
+	model := winsim.Broken()
+	for i := range model.Disks {
+		model.Disks[i].Hanging = false // every request waits for it
+	}
+	text, bad := findings(t, at(t, serveModel(t, model)))
+	if !bad {
+		t.Error("the node passes for healthy")
+	}
+	for _, want := range []string{
+		"disk 6: it does not answer", "disk 4: offline: 2 paths lead to it; used by pod 00000000-0000-4000-a000-000000000004",
+		`share \\archive\media: it does not answer`, `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
+		"locked by BitLocker", `C:\ is 99% full`, "100% full",
+	} {
+		if n := strings.Count(text, want); n != 1 {
+			t.Errorf("%q occurs %d times in\n%s", want, n, text)
+		}
+	}
+	if n := strings.Count(text, "warning storage: "); n != 8 {
+		t.Errorf("%d findings, want one per cause:\n%s", n, text)
+	}
+}
+
+// TestStorage_NotSeen: what the server does not tell was not checked, and is not said to be in order.
+func TestStorage_NotSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups []string
+		want   string
+	}{
+		"no inspector":  {[]string{"disk", "volume", "filesystem", "smb", "iscsi"}, "info storage: not checked: the group system does not answer: "},
+		"no filesystem": {[]string{"disk", "volume", "system", "smb", "iscsi"}, "info storage: not checked: the server does not tell stale mounts and links: "},
+		"no shares":     {[]string{"disk", "volume", "system", "filesystem"}, "info storage: not checked: the server does not tell shares, iSCSI sessions: "},
+		"no disks":      {[]string{"volume", "system", "filesystem"}, "info storage: not checked: the disk group does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := at(t, serveModel(t, winsim.Default(), c.groups...))
+			text, _ := findings(t, d)
+			if !strings.Contains(text, c.want) {
+				t.Errorf("want %q in\n%s", c.want, text)
+			}
+			if !slices.ContainsFunc(d.Examine(t.Context()), func(f doctor.Finding) bool { return f.Check == "storage" && f.Skipped }) {
+				t.Error("no finding says that something was skipped")
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// settings checks the SAN policy and long paths.
+func (d examination) settings(_ context.Context, f *findings) {
+	policy, err := d.SANPolicy()
+	switch {
+	case errors.Is(err, scm.ErrNotWindows):
+		f.skip("SAN policy", "skipped: not on Windows")
+	case err != nil:
+		f.skip("SAN policy", "not checked: %v", err)
+	case policy == win.SANOfflineAll, policy == win.SANOfflineShared:
+		f.add(Info, "SAN policy", "", "%s: new disks are offline until a driver, or csi-proxyctl disk online, brings them online", policy)
+	default:
+		f.add(OK, "SAN policy", "", "%s", policy)
+	}
+	long, err := d.LongPaths()
+	switch {
+	case errors.Is(err, scm.ErrNotWindows):
+		f.skip("long paths", "skipped: not on Windows")
+	case err != nil:
+		f.skip("long paths", "not checked: %v", err)
+	case !long:
+		f.add(Info, "long paths", `for paths of more than 260 characters: reg.exe add HKLM\SYSTEM\CurrentControlSet\Control\FileSystem /v LongPathsEnabled /t REG_DWORD /d 1 /f, then restart kubelet and drivers`,
+			"off, the default of Windows; csi-proxy does not need them, kubelet and drivers may")
+	default:
+		f.add(OK, "long paths", "", "on")
+	}
+}
+
+// logLimit is more than the log files can reach with the daemon's defaults: 6 of 300 MiB.
+const logLimit = 2 << 30
+
+// logFile checks that there is a log, and its size.
+func (d examination) logFile(_ context.Context, f *findings) {
+	const check = "log file"
+	path := d.LogFile
+	if path == "" {
+		command, err := d.daemon.command()
+		switch {
+		case d.daemon.err != nil:
+			f.skip(check, "not checked: no service; use --log-file")
+			return
+		case err != nil:
+			f.skip(check, "not checked: %v", err)
+			return
+		}
+		if path = installation.LogFile(command); path == "" {
+			f.add(Warning, check, "add -log_file=FILE -logtostderr=false to its command line", "the service does not write a log")
+			return
+		}
+	}
+	size, files := int64(0), 0
+	for name := path; ; name = fmt.Sprintf("%s.%d", path, files) {
+		info, err := os.Stat(name)
+		if err != nil {
+			break
+		}
+		size, files = size+info.Size(), files+1
+	}
+	switch {
+	case files == 0:
+		f.add(Warning, check, "check the daemon's -log_file and -logtostderr=false, and event 4 in the event log", "%s does not exist", path)
+	case size > logLimit:
+		f.add(Warning, check, "lower the daemon's -v, -log_file_max_size or -log_file_max_backups", "%s and its backups use %s", path, output.Size(size))
+	default:
+		f.add(OK, check, "", "%s and its backups use %s", path, output.Size(size))
+	}
+}
+
+// crash finds the trace of a crash.
+func (d examination) crash(_ context.Context, f *findings) {
+	command, _ := d.daemon.command() // without a service, there may be a log file
+	for _, file := range installation.CrashFiles(d.LogFile, command) {
+		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+			f.add(Warning, "crash", "report it, with the file that csi-proxyctl support-bundle writes; then remove "+file,
+				"the daemon crashed at %s, and left %s", info.ModTime().UTC().Format(time.RFC3339), file)
+			return
+		}
+	}
+}

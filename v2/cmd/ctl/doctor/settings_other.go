@@ -1,0 +1,14 @@
+//go:build !windows
+
+package doctor
+
+import (
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// SANPolicy is for Windows.
+func SANPolicy() (win.SANPolicy, error) { return 0, scm.ErrNotWindows }
+
+// LongPaths is for Windows.
+func LongPaths() (bool, error) { return false, scm.ErrNotWindows }

@@ -1,0 +1,433 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+)
+
+// canvas draws a node.
+type canvas struct {
+	*output.Printer
+	width int // 0: no limit
+	node  Node
+}
+
+// Draw returns the node as a tree of at most this width; 0 means no limit. -o wide ignores the
+// width and leaves nothing out.
+func (n Node) Draw(p *output.Printer, width int) string { return p.Tree(n.Tree(p, width)) }
+
+// DrawProblems returns only the problems of a node.
+func (n Node) DrawProblems(p *output.Printer, width int) string {
+	return p.Tree(newCanvas(n, p, width).problems())
+}
+
+func newCanvas(n Node, p *output.Printer, width int) canvas {
+	if p.Format == output.Wide {
+		width = 0
+	}
+	return canvas{p, width, output.PrintableCopy(n)}
+}
+
+// Tree returns what Draw draws. The root is the line with the counts.
+func (n Node) Tree(p *output.Printer, width int) output.Branch {
+	c := newCanvas(n, p, width)
+	root := c.problems()
+	for _, disk := range c.node.GetDisks() {
+		root.Branches = append(root.Branches, c.disk(disk))
+	}
+	for _, volume := range c.node.Loose() {
+		root.Branches = append(root.Branches, c.volume(1, volume, true))
+	}
+	for _, share := range c.node.GetShares() {
+		root.Branches = append(root.Branches, c.share(share))
+	}
+	for _, session := range c.node.GetSessions() {
+		root.Branches = append(root.Branches, c.session(session))
+	}
+	for _, path := range c.node.Paths {
+		if (path.VolumeID == "" || c.node.Volume(path.VolumeID) == nil) && (!c.node.isStale(path.Path) || len(path.Warnings) > 0) {
+			root.Branches = append(root.Branches, c.path(path))
+		}
+	}
+	return root
+}
+
+// problems returns the line with the counts, and the problems below it.
+func (c canvas) problems() output.Branch {
+	n := c.node
+	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
+	summary := fmt.Sprintf("  %s, %s, ", Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume"))
+	if warnings := len(n.Problems); warnings > 0 {
+		summary += c.Paint(output.Warning, Count(warnings, "warning"))
+	} else {
+		summary += "no warnings"
+	}
+	root := output.Branch{Text: title + summary}
+	for _, w := range n.Problems {
+		root.Branches = append(root.Branches, c.problem(w))
+	}
+	return root
+}
+
+// Count returns a number of things.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// gap separates the parts of a line.
+const gap = "  "
+
+func (c canvas) disk(d *extensionv1.Disk) output.Branch {
+	line := []output.Cell{{Text: "disk ?", Style: output.Bold}, {Text: size(d.SizeBytes)}, DiskState(d)}
+	if d.Number != nil {
+		line[0].Text = objectOf(d).Name()
+	}
+	switch style := d.GetPartitionStyle(); {
+	case style == "RAW" && len(d.GetPartitions()) == 0:
+		line = append(line, output.Cell{Text: "blank", Style: output.Faint})
+	case style != "":
+		line = append(line, output.Cell{Text: style})
+	case d.Online != nil && len(d.GetPartitions()) == 0: // from the API
+		line = append(line, output.Cell{Text: "no volume", Style: output.Faint})
+	}
+	if d.GetSystem() {
+		line = append(line, output.Cell{Text: "Windows"})
+	}
+	if d.GetSerialNumber() != "" {
+		line = append(line, output.Cell{Text: "serial " + d.GetSerialNumber()})
+	}
+	if d.Number == nil {
+		line = append(line, output.Cell{Text: d.GetDevice()})
+	}
+	if c.Format == output.Wide {
+		line = append(line, output.Cell{Text: "page83 " + cmp.Or(d.GetPage83(), "-"), Style: output.Faint}, output.Cell{Text: "at " + cmp.Or(d.GetLocation(), "-"), Style: output.Faint})
+	}
+	branch := output.Branch{Text: c.line(1, line)}
+	for i, text := range c.partitions(d.GetPartitions()) {
+		b := output.Branch{Text: text}
+		if volume := c.node.Volume(d.GetPartitions()[i].GetVolumeId()); volume != nil {
+			b.Branches = []output.Branch{c.volume(3, volume, false)}
+		}
+		branch.Branches = append(branch.Branches, b)
+	}
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(d))...)
+	return branch
+}
+
+// DiskState returns the state of a disk with its colour.
+func DiskState(d *extensionv1.Disk) output.Cell {
+	switch {
+	case d.Online == nil:
+		return output.Cell{Text: "state ?", Style: output.Faint}
+	case d.GetOnline() && d.GetReadOnly():
+		return output.Cell{Text: "read-only", Style: output.Warning}
+	default:
+		return StateCell(d.GetOnline())
+	}
+}
+
+// StateCell returns online or offline with its colour.
+func StateCell(online bool) output.Cell {
+	if online {
+		return output.Cell{Text: "online", Style: output.Good}
+	}
+	return output.Cell{Text: "offline", Style: output.Bad}
+}
+
+func size(bytes *int64) string {
+	if bytes == nil {
+		return "size ?"
+	}
+	return output.Size(*bytes)
+}
+
+// partitions returns a line per partition of a disk, in columns.
+func (c canvas) partitions(all []*extensionv1.Partition) []string {
+	rows := make([][]output.Cell, len(all))
+	var widths [4]int
+	for i, p := range all {
+		row := []output.Cell{{Text: "partition ?"}, {}, {Text: p.GetType()}, {}}
+		if p.GetNumber() > 0 {
+			row[0].Text = fmt.Sprintf("partition %d", p.GetNumber())
+		}
+		if p.GetSizeBytes() > 0 { // otherwise it is from the API
+			row[1].Text = output.Size(p.GetSizeBytes())
+		}
+		if v := c.node.Volume(p.GetVolumeId()); v != nil {
+			row[3] = content(v)
+		}
+		for column, cell := range row {
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell.Text))
+		}
+		rows[i] = row
+	}
+	lines := make([]string, len(all))
+	for i, row := range rows {
+		var parts []string
+		for column, cell := range row {
+			if widths[column] == 0 {
+				continue
+			}
+			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell.Text))
+			if column == 1 { // numbers
+				parts = append(parts, padding+cell.Text)
+			} else {
+				parts = append(parts, c.Paint(cell.Style, cell.Text)+padding)
+			}
+		}
+		if v := c.node.Volume(all[i].GetVolumeId()); v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
+			parts = append(parts, c.usage(v, all[i].GetSizeBytes() == 0))
+		}
+		lines[i] = strings.TrimRight(strings.Join(parts, gap), " ")
+	}
+	return lines
+}
+
+// content returns the file system or state of a volume.
+func content(v *extensionv1.Volume) output.Cell {
+	switch {
+	case v.GetState() == extensionv1.VolumeFormatted:
+		return output.Cell{Text: cmp.Or(v.GetFileSystem(), "formatted")}
+	case v.GetState() == Unknown:
+		return output.Cell{Text: "?", Style: output.Faint}
+	default:
+		return output.Cell{Text: v.GetState(), Style: output.Warning}
+	}
+}
+
+// volume draws a volume with its paths, and with its content if it is not in a partition.
+func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Branch {
+	id := v.GetId()
+	if c.Format != output.Wide {
+		id = ShortID(id)
+	}
+	text := "volume " + id
+	branch := output.Branch{}
+	if loose {
+		content := content(v)
+		text += gap + c.Paint(content.Style, content.Text)
+		if len(v.GetDisks()) > 0 {
+			text += gap + "on disks " + Numbers(v.GetDisks())
+		}
+		if v.TotalBytes != nil && v.UsedBytes != nil {
+			branch.Branches = []output.Branch{{Text: c.usage(v, true)}}
+		}
+	}
+	branch.Text = text
+	if format := format(v); len(format) > 0 {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
+	}
+	for _, path := range v.GetMountPaths() {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "", path)})
+	}
+	links := c.node.LinksTo(v)
+	for _, path := range links {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "link ", path)})
+	}
+	for _, path := range c.node.Paths {
+		if path.VolumeID != v.GetId() || (path.Leads && len(path.Warnings) == 0 && (contains(links, path.Path) || contains(v.GetMountPaths(), path.Path))) {
+			continue
+		}
+		verb := "holds "
+		if path.Leads {
+			verb = "reached by "
+		}
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.marks(path.Warnings)})
+	}
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(v))...)
+	return branch
+}
+
+// format returns how a volume was formatted, as far as it is known.
+func format(v *extensionv1.Volume) (line []output.Cell) {
+	if v.GetLabel() != "" {
+		line = append(line, output.Cell{Text: "label " + v.GetLabel()})
+	}
+	if v.GetClusterSizeBytes() != 0 {
+		line = append(line, output.Cell{Text: "clusters of " + output.Size(int64(v.GetClusterSizeBytes())), Style: output.Faint})
+	}
+	if v.GetRootAccess() != "" {
+		line = append(line, output.Cell{Text: "root access " + v.GetRootAccess(), Style: output.Faint})
+	}
+	return line
+}
+
+// share draws the mapping of a share with its links.
+func (c canvas) share(s *extensionv1.Share) output.Branch {
+	status := output.Cell{Text: s.GetStatus(), Style: output.Good}
+	if s.GetStatus() != "ok" {
+		status.Style = output.Warning
+	}
+	line := append([]output.Cell{{Text: "share " + s.GetRemote(), Style: output.Bold}, status}, access(s)...)
+	if s.Answers != nil {
+		cell := output.Cell{Text: "answers", Style: output.Good}
+		if !s.GetAnswers() {
+			cell = output.Cell{Text: "does not answer", Style: output.Bad}
+		}
+		line = append(line, cell)
+	}
+	if s.GetRemovalWaits() {
+		line = append(line, output.Cell{Text: "removal waits for its links", Style: output.Faint})
+	}
+	branch := output.Branch{Text: c.line(1, line)}
+	for _, path := range s.GetLinks() {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(2, "link ", path)})
+	}
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(s))...)
+	return branch
+}
+
+// access returns the user and the encryption of a share that is mapped.
+func access(s *extensionv1.Share) []output.Cell {
+	user, encryption := output.Cell{Text: "user " + s.GetUser()}, output.Cell{Text: "not encrypted"}
+	switch {
+	case !Mapped(s):
+		return nil
+	case s.User == nil:
+		user = output.Cell{Text: "user ?", Style: output.Faint}
+	case s.GetUser() == "":
+		user.Text = "guest"
+	}
+	switch {
+	case s.Private == nil:
+		encryption = output.Cell{Text: "encryption ?", Style: output.Faint}
+	case s.GetPrivate():
+		encryption.Text = "encrypted"
+	}
+	return []output.Cell{user, encryption}
+}
+
+// barWidth is the width of a full bar.
+const barWidth = 10
+
+// usage draws a bar and the used space of a volume, and the total size if whole is set.
+func (c canvas) usage(v *extensionv1.Volume, whole bool) string {
+	used, total, share := v.GetUsedBytes(), v.GetTotalBytes(), 0.0
+	if total > 0 {
+		share = float64(used) / float64(total)
+	}
+	full := min(barWidth, int(share*barWidth+0.5))
+	style := output.Good
+	if share > 0.9 {
+		style = output.Warning
+	}
+	bar := c.Paint(style, strings.Repeat("█", full)) + c.Paint(output.Faint, strings.Repeat("░", barWidth-full))
+	of := "used"
+	if whole {
+		of = "of " + output.Size(total)
+	}
+	// Rounded down, as warnings are: only a volume without free space is 100% full.
+	return fmt.Sprintf("%s %d%%%s%s %s", bar, int(share*100), gap, output.Size(used), of)
+}
+
+// session draws an iSCSI session.
+func (c canvas) session(s *extensionv1.Session) output.Branch {
+	state := output.Cell{Text: "connected", Style: output.Good}
+	if s.GetConnections() == 0 {
+		state = output.Cell{Text: "not connected", Style: output.Bad}
+	}
+	line := []output.Cell{{Text: "iSCSI session " + s.GetTarget(), Style: output.Bold}, state}
+	if len(s.GetDisks()) > 0 {
+		line = append(line, output.Cell{Text: Count(len(s.GetDisks()), "disk") + ": " + Numbers(s.GetDisks())})
+	}
+	if s.GetPersistent() {
+		line = append(line, output.Cell{Text: "persistent", Style: output.Faint})
+	}
+	return output.Branch{Text: c.line(1, line), Branches: c.marks(c.node.Warnings(s))}
+}
+
+// Numbers returns the numbers of disks as a list.
+func Numbers(disks []uint32) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(disks), " ", ", "), "[]")
+}
+
+func (c canvas) path(path Path) output.Branch {
+	text := c.labelled(1, "path ", path.Path)
+	branch := output.Branch{Text: text}
+	if path.VolumeID != "" {
+		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(path.VolumeID)})
+	}
+	branch.Branches = append(branch.Branches, c.marks(path.Warnings)...)
+	return branch
+}
+
+// marks draws the warnings of an object in the tree. The problems before it have the remedies.
+func (c canvas) marks(warnings []Warning) []output.Branch {
+	branches := make([]output.Branch, 0, len(warnings))
+	for _, w := range warnings {
+		branches = append(branches, output.Branch{Text: c.Paint(output.Warning, "! "+string(w.Kind))})
+	}
+	return branches
+}
+
+// maxAffected is how many of the paths of a problem are drawn.
+const maxAffected = 4
+
+// problem draws a warning with what it affects and what to do. A command is on its own line, so that it
+// is easy to copy.
+func (c canvas) problem(w Warning) output.Branch {
+	text := w.Text
+	if w.Object.Type != warning.Node && w.Object.Type != warning.Mount {
+		text = c.shorten(1, w.Object.Name(), "! ", ":") + ": " + text
+	}
+	lines := []string{c.wrap(1, "! "+text, output.Warning)}
+	if w.Object.Type == warning.Mount {
+		lines = append(lines, c.affected(w.Object.ID)...)
+	}
+	for i, name := range w.Affects {
+		if i == maxAffected && c.Format != output.Wide {
+			lines = append(lines, fmt.Sprintf("  and %d more", len(w.Affects)-i))
+			break
+		}
+		lines = append(lines, c.affected(name)...)
+	}
+	if w.Run != "" {
+		lines = append(lines, gap+c.Paint(output.Bold, w.Run))
+	}
+	if w.Advice != "" {
+		lines = append(lines, c.indented(1, w.Advice, output.Faint))
+	}
+	return output.Branch{Text: strings.Join(lines, "\n")}
+}
+
+// affected draws a path, volume or disk that does not work because of a problem.
+func (c canvas) affected(name string) []string {
+	if strings.HasPrefix(name, `\\?\Volume{`) {
+		return []string{gap + "volume " + ShortID(name)}
+	}
+	return []string{gap + c.use(1, "", name, gap)}
+}
+
+// use draws a path. One of kubelet's shows driver, pod and persistent volume, which matter more than the
+// rest of it.
+func (c canvas) use(depth int, label, path string, before ...string) string {
+	found, ok := kubelet.Parse(path)
+	if !ok {
+		return label + c.shorten(depth, path, append(before, label)...)
+	}
+	var line []string
+	for _, part := range []struct{ label, name string }{
+		{"pod ", found.PodUID}, {"pv ", found.PV}, {"container ", found.Container}, {"driver ", found.Driver},
+	} {
+		if part.name != "" {
+			line = append(line, part.label+part.name)
+		}
+	}
+	if found.Kind != kubelet.Pod {
+		line = append([]string{string(found.Kind)}, line...)
+	}
+	if c.width == 0 {
+		return strings.Join(append(line, path), gap)
+	}
+	return c.shorten(depth, strings.Join(line, gap), before...)
+}

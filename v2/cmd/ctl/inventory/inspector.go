@@ -1,0 +1,103 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+)
+
+// inspectorGroup is the group whose endpoints have the inspector.
+const inspectorGroup = "system"
+
+// maxInspectorTimeout is more than the inspector's own limit.
+const maxInspectorTimeout = time.Minute
+
+// inspectorTimeout returns three quarters of the remaining time, so that the API can still be
+// asked if the inspector does not answer.
+func inspectorTimeout(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return maxInspectorTimeout
+	}
+	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
+}
+
+// looking is the step while the inspector looks.
+const looking = "disks and volumes"
+
+// inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
+// API.
+func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (response *extensionv1.Node, missing string, err error) {
+	if s.Endpoints == nil {
+		return nil, "--api-version bypasses the inspector", nil
+	}
+	limited, cancel := context.WithTimeout(ctx, inspectorTimeout(ctx))
+	defer cancel()
+	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
+	if err == nil {
+		defer conn.Close()
+		rename, end := s.Client.BeginNamed(limited, looking)
+		response, err = describeNode(limited, conn, request, rename)
+		end()
+	}
+	switch {
+	case err == nil:
+		return response, "", nil
+	case ctx.Err() != nil:
+		return nil, "", err
+	case limited.Err() != nil, status.Code(err) == codes.DeadlineExceeded, status.Code(err) == codes.Canceled: // the server may notice first
+		return nil, "the inspector did not answer in time", nil
+	case errors.As(err, new(*endpoint.UnreachableError)):
+		return nil, "the group " + inspectorGroup + " does not answer", nil
+	case status.Code(err) == codes.Unavailable: // the inspector never returns it
+		return nil, "", &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call: %w", err)}
+	case status.Code(err) == codes.Unimplemented:
+		return nil, "the server has no inspector, or does not serve the groups disk and volume", nil
+	default:
+		return nil, "the inspector failed: " + Reason(err), nil
+	}
+}
+
+// waitsHeader names the objects that the inspector waits for. A server that has such objects sends it
+// before its answer.
+const waitsHeader = "csi-proxy-waits-bin"
+
+// describeNode asks the inspector, and says what it waits for as soon as the server reports.
+func describeNode(ctx context.Context, conn *grpc.ClientConn, request *extensionv1.DescribeNodeRequest, waitsFor func(what string)) (*extensionv1.Node, error) {
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, extensionv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // RecvMsg has the reason for EOF
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		header, err := stream.Header()
+		if names := header.Get(waitsHeader); err == nil && len(names) > 0 {
+			for i, name := range names {
+				name, _, _ = strings.Cut(strings.Replace(name, `\\?\`, "", 1), "#{") // without the class of the device
+				names[i] = printable.Text(name)
+			}
+			waitsFor(strings.Join(names, ", "))
+		}
+	})
+	defer wg.Wait()
+	var response extensionv1.Node
+	if err := stream.RecvMsg(&response); err != nil {
+		return nil, err
+	}
+	return &response, nil
+}

@@ -1,0 +1,313 @@
+// Package inventory collects the storage of a node: disks, partitions and volumes, their
+// mounts, and warnings.
+//
+// Our server has an inspector, which returns all of it in one call. For other servers the
+// package uses the published API, which has less; a warning says so.
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/status"
+
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+// Node is a node's storage: what the server sent, in which unknown values are missing, and what is wrong
+// with it. Volumes are in the order of their disks and partitions; those that are not one partition come
+// last. Shares include those that links lead into without a mapping.
+type Node struct {
+	*extensionv1.Node
+	Serial string
+	Paths  []Path
+	// Problems are all warnings, of the node and of its objects, the most urgent first.
+	Problems []Warning
+}
+
+// Unknown is the state of a volume that does not tell one.
+const Unknown = "unknown"
+
+// NotMapped is the status of a share that links lead into and that is not mapped.
+const NotMapped = "not mapped"
+
+// Path is a path of --path with its volume.
+type Path struct {
+	Path     string    `json:"path"`
+	VolumeID string    `json:"volumeID"`
+	Leads    bool      `json:"leads"` // to the volume itself, not only to files on it
+	Warnings []Warning `json:"warnings"`
+}
+
+// newNode finds out what is wrong with a node.
+func newNode(sent *extensionv1.Node) Node {
+	n := Node{Node: sent, Paths: []Path{}, Problems: append([]Warning{}, warning.Find(sent)...)}
+	for _, v := range sent.GetVolumes() {
+		v.State = cmp.Or(v.GetState(), Unknown)
+	}
+	unmapped := map[string][]string{}
+	for _, l := range sent.GetLinks() {
+		if l.GetStale() == "" && l.GetShare() != "" {
+			unmapped[l.GetShare()] = append(unmapped[l.GetShare()], l.GetPath())
+		}
+	}
+	for _, remote := range slices.Sorted(maps.Keys(unmapped)) {
+		sent.Shares = append(sent.Shares, &extensionv1.Share{Remote: remote, Status: NotMapped, Links: unmapped[remote]})
+	}
+	loose := n.Loose()
+	var inPartitions []*extensionv1.Volume
+	for _, d := range sent.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			if v := n.Volume(p.GetVolumeId()); v != nil {
+				inPartitions = append(inPartitions, v)
+			}
+		}
+	}
+	sent.Volumes = append(inPartitions, loose...)
+	return n
+}
+
+// Volume returns the volume with an id, or nil.
+func (n Node) Volume(id string) *extensionv1.Volume {
+	for _, v := range n.GetVolumes() {
+		if id != "" && v.GetId() == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// Loose returns the volumes that are not one partition of one disk.
+func (n Node) Loose() []*extensionv1.Volume {
+	in := map[string]bool{}
+	for _, d := range n.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			in[p.GetVolumeId()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(n.GetVolumes()), func(v *extensionv1.Volume) bool { return in[v.GetId()] })
+}
+
+// LinksTo returns the paths of links to a volume, for example of pods, without those where it is mounted.
+func (n Node) LinksTo(v *extensionv1.Volume) []string {
+	paths := []string{}
+	for _, l := range n.GetLinks() {
+		if l.GetVolumeId() == v.GetId() && l.GetStale() == "" && l.GetShare() == "" && !contains(v.GetMountPaths(), l.GetPath()) {
+			paths = append(paths, l.GetPath())
+		}
+	}
+	return paths
+}
+
+// Stale returns the mounted folders and links whose target is gone.
+func (n Node) Stale() (stale []*extensionv1.Link) {
+	for _, l := range n.GetLinks() {
+		if l.GetStale() != "" {
+			stale = append(stale, l)
+		}
+	}
+	return stale
+}
+
+// Mapped reports whether a share is mapped, and not only needed by links.
+func Mapped(s *extensionv1.Share) bool { return s.GetStatus() != NotMapped }
+
+// contains reports whether a path is in a list.
+func contains(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(known string) bool { return strings.EqualFold(known, path) })
+}
+
+// Source collects inventories.
+type Source struct {
+	Client *call.Client
+	// Endpoints locates the inspector; nil means to use only the API.
+	Endpoints *endpoint.Node
+}
+
+// Node describes the whole node and the given paths. With askShares, the server opens each share to
+// learn whether it answers. Node fails only if it cannot list the disks.
+func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+	if err != nil {
+		return Node{}, err
+	}
+	var bios systemv1alpha1.GetBIOSSerialNumberResponse
+	if err := s.Client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios); err != nil && !node.saysUnreachable(err) {
+		node.warn(Warning{Kind: warning.NoAnswer, Object: warning.Object{Type: warning.Node}, Text: "serial number of the machine: " + Reason(err), Advice: "read the daemon's log"})
+	}
+	node.Serial = bios.GetSerialNumber()
+	node.Paths = make([]Path, len(paths))
+	var wg sync.WaitGroup
+	for i, path := range paths {
+		wg.Go(func() { node.Paths[i] = s.path(ctx, path) })
+	}
+	wg.Wait()
+	for _, path := range node.Paths {
+		node.Problems = append(node.Problems, path.Warnings...)
+	}
+	warning.Sort(node.Problems)
+	node.dropRepeatedWarnings()
+	return node, ctx.Err()
+}
+
+// saysUnreachable reports whether a warning says already that a group does not answer.
+func (n *Node) saysUnreachable(err error) bool {
+	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Problems, func(w Warning) bool { return w.Kind == warning.Unseen })
+}
+
+// describe asks the inspector, or the API if there is none.
+func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeRequest) (Node, error) {
+	sent, missing, err := s.inspect(ctx, request)
+	if err != nil {
+		return Node{}, err
+	}
+	if sent == nil {
+		if sent, err = s.fromAPI(ctx); err != nil {
+			return Node{}, err
+		}
+		node := newNode(sent)
+		if missing != "" {
+			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
+		}
+		return node, nil
+	}
+	node := newNode(sent)
+	var groups, hidden []string
+	for _, part := range []struct {
+		asked, told bool
+		group, what string
+	}{
+		{request.GetLinks(), node.GetLinksSearched(), "filesystem", "stale mounts and links"},
+		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
+		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
+	} {
+		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
+		if part.asked && !part.told && !explained {
+			groups, hidden = append(groups, part.group), append(hidden, part.what)
+		}
+	}
+	if len(hidden) > 0 {
+		node.unseen("the server does not tell " + strings.Join(hidden, ", ") + ": it is older, or does not serve " + strings.Join(groups, ", "))
+	}
+	return node, nil
+}
+
+// Disks describes the disks. Their volumes may be missing.
+func (s Source) Disks(ctx context.Context) (Node, error) {
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	if err == nil && sent == nil {
+		sent = &extensionv1.Node{}
+		sent.Disks, err = s.disksFromAPI(ctx)
+	}
+	if err != nil {
+		return Node{}, err
+	}
+	return newNode(sent), nil
+}
+
+// Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
+// the server does not tell, unknown says why.
+func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, unknown string, err error) {
+	remote, err := unc.Parse("look for SMB mapping", remotePath)
+	if err != nil {
+		return nil, "", err
+	}
+	sent, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
+	if err != nil || sent == nil {
+		return nil, unknown, err
+	}
+	for _, share := range sent.GetShares() {
+		if strings.EqualFold(share.GetRemote(), remote.Share()) {
+			return share, "", nil
+		}
+	}
+	if !sent.GetSharesListed() {
+		return nil, "the server does not tell which shares are mapped", nil
+	}
+	return nil, "", nil
+}
+
+// Shares describes the shares that are mapped, and those that links need. It fails if the server does not
+// tell.
+func (s Source) Shares(ctx context.Context, ask bool) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
+	if err == nil && !node.GetSharesListed() {
+		err = node.untold("which shares are mapped", "smb")
+	}
+	return node, err
+}
+
+// Sessions describes the iSCSI sessions. It fails if the server does not tell.
+func (s Source) Sessions(ctx context.Context) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Sessions: true})
+	if err == nil && !node.GetSessionsListed() {
+		err = node.untold("its iSCSI sessions", "iscsi")
+	}
+	return node, err
+}
+
+// untold says why the server does not tell something that only the inspector knows.
+func (n *Node) untold(what, group string) error {
+	for _, w := range n.Problems {
+		if w.Object.Type == warning.Node && w.Kind == warning.NoAnswer {
+			return fmt.Errorf("the server does not tell %s: %s", what, w.Text)
+		}
+	}
+	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)
+}
+
+// Volumes describes the volumes of all disks.
+func (s Source) Volumes(ctx context.Context) (Node, error) {
+	return s.describe(ctx, &extensionv1.DescribeNodeRequest{})
+}
+
+// VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
+func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, error) {
+	ids, err := s.VolumeIDs(ctx, disk, partition)
+	if err != nil {
+		return Node{}, err
+	}
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	if err != nil {
+		return Node{}, err
+	}
+	if sent == nil {
+		found := &extensionv1.Disk{Number: &disk}
+		sent = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: s.addVolumes(ctx, found, ids)}
+	}
+	volumes := make([]*extensionv1.Volume, 0, len(ids))
+	for _, id := range ids {
+		v := Node{Node: sent}.Volume(id)
+		if v == nil { // it is new
+			v = s.volume(ctx, id)
+			v.Disks, v.Partition = []uint32{disk}, partition
+			sent.Volumes = append(sent.Volumes, v)
+		}
+		volumes = append(volumes, v)
+	}
+	node := newNode(sent)
+	node.Volumes = volumes
+	return node, nil
+}
+
+// Reason returns the message and code of a gRPC error as one clause.
+func Reason(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
+	}
+	return err.Error()
+}
+
+// ShortID returns the GUID of a volume id. Commands accept it, too.
+func ShortID(id string) string { return warning.ShortID(id) }

@@ -1,0 +1,366 @@
+package inventory_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+const kubelet = `C:\var\lib\kubelet`
+
+// id returns a volume id with a number that is easy to find in a drawing.
+func id(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
+
+// dataDisk returns a disk with a reserved partition, as PartitionDisk creates it, and others.
+func dataDisk(size winsim.Size, partitions ...winsim.Partition) winsim.Disk {
+	reserved := winsim.Partition{Type: "msr", Size: 16 * winsim.MiB}
+	return winsim.Disk{Size: size, Layout: winsim.LayoutGPT, Partitions: append([]winsim.Partition{reserved}, partitions...)}
+}
+
+// models are nodes with one problem each. Their drawings are in testdata.
+var models = map[string]struct {
+	disks   []winsim.Disk
+	volumes []winsim.Volume
+	arrange func(t *testing.T, node *winsim.Node) // may be nil
+}{
+	"healthy": {disks: []winsim.Disk{dataDisk(10*winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})}},
+	"offline": {disks: []winsim.Disk{
+		func() winsim.Disk {
+			d := dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})
+			d.Offline = true
+			return d
+		}(),
+		dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(2), State: winsim.NotReady}}),
+	}},
+	"read-only": {disks: []winsim.Disk{
+		func() winsim.Disk {
+			d := dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})
+			d.ReadOnly = true
+			return d
+		}(),
+		dataDisk(winsim.GiB, winsim.Partition{Attributes: win.ReadOnlyPartition, Volume: &winsim.Volume{ID: id(2), Used: 950 * winsim.MiB}}),
+	}},
+	"raw":    {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), FileSystem: winsim.FileSystemNone}})}},
+	"locked": {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), State: winsim.Locked}})}},
+	"full":   {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), Used: 950 * winsim.MiB}})}},
+	"dying": {disks: []winsim.Disk{
+		{Size: winsim.GiB, Dying: true},
+		dataDisk(10*winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}}),
+	}},
+	"two-dying": {disks: []winsim.Disk{{Size: winsim.GiB, Dying: true}, {Size: winsim.GiB, Dying: true}}},
+	"lagging": {
+		disks: []winsim.Disk{
+			dataDisk(winsim.GiB, winsim.Partition{Size: 600 * winsim.MiB, Volume: &winsim.Volume{ID: id(1)}}),
+			// Only the last one can grow.
+			dataDisk(80*winsim.GiB,
+				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(21)}},
+				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(22)}}),
+			// The partition grew, its file system did not.
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(3)}}),
+			// Other file systems and RAW volumes cannot grow.
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(41), FileSystem: winsim.ReFS}}),
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(42), FileSystem: winsim.FileSystemNone}}),
+			{Size: 4 * winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(43)}}}},
+		},
+		arrange: func(t *testing.T, node *winsim.Node) {
+			t.Helper()
+			if err := node.GrowPartition(t.Context(), win.PhysicalDrive(3), 2, int64(winsim.GiB)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	},
+	"stale": {
+		disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})},
+		arrange: func(t *testing.T, node *winsim.Node) {
+			t.Helper()
+			for _, err := range []error{
+				node.MountFolder(kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`, id(1)),
+				node.Symlink(kubelet+`\pods\0f9d2c4e-58ab-4c0d-9f8c-3d1f0d4f4a11\volumes\kubernetes.io~csi\pvc-1\mount`, kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`),
+				node.Junction(kubelet+`\plugins\gone`, `\\?\Volume{`+id(9)+`}\`),
+				node.Symlink(kubelet+`\pods\dangling`, kubelet+`\plugins\none`),
+			} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	},
+	"spanned": { // volumes that are not one partition of one disk
+		disks: []winsim.Disk{{Size: 2 * winsim.GiB}, {Size: 2 * winsim.GiB}},
+		volumes: []winsim.Volume{
+			{ID: id(1), Letter: "E", CDROM: true, FileSystem: winsim.CDFS, Size: 600 * winsim.MiB},
+			{ID: id(2), Extents: []winsim.Extent{{Disk: 1, Offset: winsim.MiB, Size: winsim.GiB}, {Disk: 2, Offset: winsim.MiB, Size: winsim.GiB}}},
+		},
+	},
+}
+
+func newNode(t *testing.T, name string) *winsim.Node {
+	t.Helper()
+	m := models[name]
+	model := winsim.Default()
+	model.Disks = append(model.Disks[:1], m.disks...)
+	model.Volumes = m.volumes
+	node, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.arrange != nil {
+		m.arrange(t, node)
+	}
+	return node
+}
+
+// start serves API groups of a node in a directory.
+func start(t *testing.T, node *winsim.Node, dir string, groups ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, node, serve.Config{SocketDir: dir, APIGroups: groups, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- err
+		t.Fatal(err)
+	}
+}
+
+// socketDir is where to serve a node. It is empty on Windows, where all pipes are in one place: no two nodes can be
+// served there at once.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	dir, err := os.MkdirTemp("", "inv") // TempDir's name is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func source(t *testing.T, dir string) inventory.Source {
+	t.Helper()
+	endpoints := endpoint.Node{Dir: dir}
+	client := call.New(endpoints, "")
+	t.Cleanup(client.Close)
+	return inventory.Source{Client: client, Endpoints: &endpoints}
+}
+
+func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
+	t.Helper()
+	node, err := s.Node(t.Context(), paths, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node.Draw(&output.Printer{Format: output.Table}, width)
+}
+
+// golden compares with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update to rewrite it):\n%s", file, diff)
+	}
+}
+
+// TestNode_Draw draws each model for a terminal and for a file.
+func TestNode_Draw(t *testing.T) {
+	for name := range models {
+		t.Run(name, func(t *testing.T) {
+			dir := withInspector(t, newNode(t, name))
+			narrow := draw(t, source(t, dir), 80)
+			for line := range strings.Lines(narrow) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%d characters: %s", n, line)
+				}
+			}
+			golden(t, name, narrow)
+			if whole := draw(t, source(t, dir), 0); strings.Contains(whole, "…") {
+				t.Errorf("something is left out without a terminal:\n%s", whole)
+			}
+		})
+	}
+}
+
+// withoutInspector serves a node like a server without an inspector.
+func withoutInspector(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	dir := socketDir(t)
+	start(t, node, dir, "disk", "volume", "filesystem")
+	start(t, node, dir, "system") // without disk and volume it has no inspector
+	return dir
+}
+
+// withInspector serves a node like the daemon.
+func withInspector(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	dir := socketDir(t)
+	start(t, node, dir)
+	return dir
+}
+
+// sources are both ways to learn of a node.
+var sources = map[string]func(*testing.T, *winsim.Node) string{"inspector": withInspector, "API": withoutInspector}
+
+// TestNode_Fallback: without an inspector the API is asked, and one warning says what is
+// missing.
+func TestNode_Fallback(t *testing.T) {
+	for name := range models {
+		t.Run(name, func(t *testing.T) {
+			dir := withoutInspector(t, newNode(t, name))
+			got := draw(t, source(t, dir), 80)
+			golden(t, "api-"+name, got)
+			if !strings.Contains(got, "are not visible") || strings.Count(got, "the server has no inspector") != 1 {
+				t.Error("want one warning about the missing inspector")
+			}
+		})
+	}
+}
+
+// TestNode_NoSystemGroup: without the group system, disks and volumes are shown.
+func TestNode_NoSystemGroup(t *testing.T) {
+	dir := socketDir(t)
+	start(t, newNode(t, "raw"), dir, "disk", "volume")
+	node, err := source(t, dir).Node(t.Context(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != warning.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
+		t.Errorf("%d disks, warnings %+v", len(node.Disks), node.Problems)
+	}
+}
+
+// TestNode_NoFilesystemGroup: a warning says that links are not visible.
+func TestNode_NoFilesystemGroup(t *testing.T) {
+	dir := socketDir(t)
+	start(t, newNode(t, "stale"), dir, "disk", "volume", "system")
+	node, err := source(t, dir).Node(t.Context(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != warning.Unseen {
+		t.Errorf("stale mounts %+v, warnings %+v", node.Stale(), node.Problems)
+	}
+}
+
+// TestNode_SameReasonOnce: a warning that all disks share appears once.
+func TestNode_SameReasonOnce(t *testing.T) {
+	dir := socketDir(t)
+	start(t, newNode(t, "lagging"), dir, "disk")
+	got := draw(t, source(t, dir), 0)
+	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
+		t.Errorf("the warning appears %d times:\n%s", n, got)
+	}
+	if !strings.Contains(got, "! disk 0, disk 1, disk 2, ") {
+		t.Errorf("the warning does not name the disks:\n%s", got)
+	}
+}
+
+// TestNode_Paths: a path appears at its volume, without repeated warnings.
+func TestNode_Paths(t *testing.T) {
+	dir := socketDir(t)
+	start(t, newNode(t, "stale"), dir)
+	golden(t, "paths", draw(t, source(t, dir), 80, kubelet, kubelet+`\plugins\gone`, kubelet+`\nothing`, `C:\Windows`,
+		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
+}
+
+// TestVolumes: the list has all volumes with disk and partition, from both sources.
+func TestVolumes(t *testing.T) {
+	for name, serve := range sources {
+		t.Run(name, func(t *testing.T) {
+			s := source(t, serve(t, newNode(t, "lagging")))
+			all, err := s.Volumes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := s.VolumesOn(t.Context(), 2, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
+				t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
+			}
+			if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
+				t.Error("disk 99 has volumes")
+			}
+		})
+	}
+}
+
+// TestNode_JSON: lists are never null.
+func TestNode_JSON(t *testing.T) {
+	for name := range models {
+		for from, serve := range sources {
+			t.Run(name+" from the "+from, func(t *testing.T) {
+				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				encoded, err := json.Marshal(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "warnings", "partitions", "mountPaths", "links"} {
+					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
+						t.Errorf("%s is null in %s", list, encoded)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestNode_Interrupted: it ends with the context.
+func TestNode_Interrupted(t *testing.T) {
+	node := newNode(t, "healthy")
+	dir := socketDir(t)
+	start(t, node, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fault.Remove()
+	if _, err := source(t, dir).Node(ctx, nil, false); err == nil {
+		t.Error("there is an answer")
+	}
+}

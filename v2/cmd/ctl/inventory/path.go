@@ -1,0 +1,66 @@
+package inventory
+
+import (
+	"context"
+	"strings"
+
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+)
+
+const staleAdvice = "bring its disk online, or remove it with csi-proxyctl fs rmdir PATH"
+
+// path finds the volume of a path: the one that a mounted folder or link leads to, or else
+// the one that holds the path.
+func (s Source) path(ctx context.Context, path string) Path {
+	found := Path{Path: path, Warnings: []Warning{}}
+	warn := func(kind warning.Kind, text, advice string) {
+		found.Warnings = append(found.Warnings, Warning{Kind: kind, Object: warning.Object{Type: warning.Path, ID: path}, Text: text, Advice: advice, Affects: []string{}})
+	}
+	var exists filesystemv2alpha1.PathExistsResponse
+	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
+		warn(warning.Unsuitable, Reason(err), "give a path that the daemon can examine")
+		return found
+	}
+	if !exists.GetExists() {
+		warn(warning.Unsuitable, "not found", "check the path")
+		return found
+	}
+	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
+	err := s.Client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: path}, &mounted)
+	if err == nil {
+		found.VolumeID, found.Leads = mounted.GetVolumeId(), true
+		if !s.alive(ctx, path) {
+			warn(warning.StaleMount, "stale: its volume is offline or gone", staleAdvice)
+		}
+		return found
+	}
+	if dangling(err) {
+		warn(warning.StaleMount, "stale: "+Reason(err), staleAdvice)
+		return found
+	}
+	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
+	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
+	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
+		warn(warning.Unsuitable, Reason(err), "give a path that the daemon can examine")
+	}
+	found.VolumeID = closest.GetVolumeId()
+	return found
+}
+
+// alive reports whether the target of a link or mounted folder exists. After an error it
+// returns true.
+func (s Source) alive(ctx context.Context, path string) bool {
+	var link filesystemv2alpha1.IsSymlinkResponse
+	err := s.Client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link)
+	return err != nil || link.GetIsSymlink()
+}
+
+// dangling reports whether a path is a link whose target does not exist. Only the error number
+// distinguishes it from a path that is not a link: ERROR_FILE_NOT_FOUND (2) or
+// ERROR_PATH_NOT_FOUND (3).
+func dangling(err error) bool {
+	return strings.Contains(err.Error(), "(Windows error 2)") || strings.Contains(err.Error(), "(Windows error 3)")
+}

@@ -1,0 +1,42 @@
+package reference_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/reference"
+)
+
+// TestPages_AreThoseOfDocs fails after a change without 'make generate'.
+func TestPages_AreThoseOfDocs(t *testing.T) {
+	const dir = "../../../../docs/cli"
+	pages := reference.Pages(command.Root())
+	for name, want := range pages {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+		} else if string(got) != want {
+			t.Errorf("docs/cli/%s is out of date: run 'make generate'", name)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != len(pages) {
+		t.Errorf("there are %d files in docs/cli, want %d (%v)", len(files), len(pages), err)
+	}
+}
+
+func TestWrite_RemovesOldPages(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "gone.md")
+	if err := os.WriteFile(old, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := reference.Write(dir, command.Root()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the page of a command that is gone is still there")
+	}
+}

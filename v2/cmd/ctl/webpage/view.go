@@ -1,0 +1,472 @@
+package webpage
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+)
+
+// content is what the template content gets: texts, ready to be shown.
+type content struct {
+	Serial   string
+	Tiles    []tile
+	Map      *bar
+	Problems []problem
+	Disks    []card
+	Volumes  []card // that are not on one disk
+	Shares   []card
+	Sessions []card
+	Stale    []card
+	Paths    []card
+}
+
+// Empty says that there is nothing to show.
+func (c content) Empty() bool {
+	return len(c.Problems)+len(c.Disks)+len(c.Volumes)+len(c.Shares)+len(c.Sessions)+len(c.Stale)+len(c.Paths) == 0
+}
+
+// card is an object as the page shows it. Each kind of object has some of it.
+type card struct {
+	ID, Name, Size string
+	Badges         []badge
+	Bar            *bar
+	Label          string // of a volume; the serial number of a disk, the target of a link, the path of --path
+	Usage          badge
+	Details        []string
+	Uses           []use
+	Disks          []link
+	Warnings       []string
+	Facts          []fact // of a disk
+	Volumes        []card // of a disk
+	Partition      string // of a volume that is in one
+}
+
+// Problem reports whether a warning is about the object or a volume on it.
+func (c card) Problem() bool {
+	return len(c.Warnings) > 0 || slices.ContainsFunc(c.Volumes, card.Problem)
+}
+
+// tone is the class of a thing that is as it should be, or not.
+type tone string
+
+const (
+	good  tone = "good"
+	warn  tone = "warn"
+	bad   tone = "bad"
+	faint tone = "faint"
+)
+
+// tile is a number at the top of the page.
+type tile struct {
+	Count      int
+	Name, Note string
+	Tone       tone
+	Target     string // an id
+}
+
+// badge is a word with a colour.
+type badge struct {
+	Text string
+	Tone tone
+}
+
+// fact is a line of a list of identifiers.
+type fact struct{ Name, Value string }
+
+type problem struct {
+	ID      string
+	Kind    string
+	Tone    tone
+	Object  string
+	Target  string // the id of the object, if it is on the page
+	Text    string
+	Run     string
+	Advice  string
+	Pods    []string
+	Affects []string
+}
+
+// use is a path of a volume or share, and who uses it.
+type use struct {
+	Kind  string // mount, link, staged, pod, subpath
+	Names []string
+	Path  string
+}
+
+// link leads to something on the page, if it is there.
+type link struct{ Text, Target string }
+
+// builder collects the content of a page.
+type builder struct {
+	content
+	node    inventory.Node
+	ids     map[string]bool
+	objects map[warning.Object]string // ids
+	disks   map[string]string         // names of disks, by the id of a volume on them
+	pods    map[string]bool
+}
+
+func view(node inventory.Node) content {
+	node = output.PrintableCopy(node)
+	b := &builder{node: node, ids: map[string]bool{}, objects: map[warning.Object]string{}, disks: map[string]string{}, pods: map[string]bool{}}
+	b.Serial = node.Serial
+	b.Disks = cards(node.GetDisks(), b.disk)
+	b.Volumes = cards(node.Loose(), b.volume)
+	b.Shares = cards(node.GetShares(), b.share)
+	b.Sessions = cards(node.GetSessions(), b.session)
+	b.Stale = cards(node.Stale(), b.stale)
+	b.Paths = cards(node.Paths, b.path)
+	for _, w := range node.Problems {
+		b.addProblem(w)
+	}
+	b.Map = b.nodeMap()
+	b.tiles(node)
+	return b.content
+}
+
+func cards[T any](all []T, show func(T) card) (shown []card) {
+	for _, one := range all {
+		shown = append(shown, show(one))
+	}
+	return shown
+}
+
+// id returns an id that no other element has. It contains no character of the name, which may be
+// hostile.
+func (b *builder) id(kind, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	id := kind + "-" + hex.EncodeToString(sum[:6])
+	for n, free := 2, id; b.ids[id]; n++ {
+		id = fmt.Sprintf("%s-%d", free, n)
+	}
+	b.ids[id] = true
+	return id
+}
+
+// object returns the id of an object that warnings can be about.
+func (b *builder) object(object warning.Object) string {
+	element := b.id(string(object.Type), object.ID)
+	if _, twice := b.objects[object]; !twice {
+		b.objects[object] = element
+	}
+	return element
+}
+
+// urgent are the kinds of warnings about storage that does not work now.
+var urgent = []warning.Kind{
+	warning.NoAnswer, warning.Offline, warning.DeadSession, warning.DeadShare, warning.StaleMount, warning.Locked, warning.Raw, warning.ReadOnly,
+}
+
+func (b *builder) addProblem(w warning.Warning) {
+	name := w.Object.Name()
+	if on := b.disks[w.Object.ID]; on != "" && w.Object.Type == warning.Volume {
+		name += " on " + on
+	}
+	p := problem{
+		ID: b.id("problem", name+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Tone: warn, Object: name,
+		Target: b.objects[w.Object], Text: w.Text, Run: w.Run, Advice: w.Advice,
+	}
+	if slices.Contains(urgent, w.Kind) {
+		p.Tone = bad
+	}
+	for _, affected := range w.Affects {
+		p.Affects = append(p.Affects, warning.ShortID(affected))
+		if found, ok := kubelet.Parse(affected); ok && found.PodUID != "" && !slices.Contains(p.Pods, found.PodUID) {
+			p.Pods = append(p.Pods, found.PodUID)
+		}
+	}
+	b.Problems = append(b.Problems, p)
+}
+
+// texts returns the texts of warnings.
+func texts(warnings []warning.Warning) (texts []string) {
+	for _, w := range warnings {
+		texts = append(texts, w.Text)
+	}
+	return texts
+}
+
+// use reads from a path who uses it. The kind is that of paths that kubelet did not choose.
+func (b *builder) use(kind, path string) use {
+	found, ok := kubelet.Parse(path)
+	if !ok {
+		return use{Kind: kind, Path: path}
+	}
+	u := use{Kind: string(found.Kind), Path: path}
+	for _, name := range []struct{ what, name string }{
+		{"", found.PodUID}, {"container ", found.Container}, {"PV ", found.PV}, {"driver ", found.Driver},
+	} {
+		if name.name != "" {
+			u.Names = append(u.Names, name.what+name.name)
+		}
+	}
+	if found.PodUID != "" {
+		b.pods[found.PodUID] = true
+	}
+	return u
+}
+
+func (b *builder) disk(d *extensionv1.Disk) card {
+	object := warning.DiskObject(d)
+	name := object.Name()
+	c := card{
+		ID: b.object(object), Name: "Disk" + strings.TrimPrefix(name, "disk"), Size: size(d.SizeBytes), Label: d.GetSerialNumber(),
+		Badges: []badge{state(d)}, Warnings: texts(b.node.Warnings(d)), Bar: b.diskBar(name, d),
+	}
+	style := d.GetPartitionStyle()
+	if style == "RAW" && len(d.GetPartitions()) == 0 {
+		style = "blank"
+	}
+	for _, word := range []string{style, map[bool]string{true: "Windows"}[d.GetSystem()], d.GetBus()} {
+		if word != "" {
+			c.Badges = append(c.Badges, badge{word, faint})
+		}
+	}
+	for _, p := range d.GetPartitions() {
+		partition := "Partition ?"
+		if p.GetNumber() > 0 {
+			partition = fmt.Sprintf("Partition %d", p.GetNumber())
+		}
+		v := b.node.Volume(p.GetVolumeId())
+		if v == nil {
+			c.Details = append(c.Details, strings.TrimSpace(partition+" "+size(sizeOf(p))+" "+p.GetType()))
+			continue
+		}
+		shown := b.volume(v)
+		b.disks[v.GetId()] = name
+		shown.Partition, shown.Bar, shown.Disks = partition, nil, nil
+		if p.GetSizeBytes() > 0 {
+			shown.Size = output.Size(p.GetSizeBytes())
+		}
+		if p.GetType() != "" && p.GetType() != "data" {
+			shown.Details = append([]string{p.GetType()}, shown.Details...)
+		}
+		c.Volumes = append(c.Volumes, shown)
+	}
+	c.Facts = facts(
+		fact{"Model", d.GetModel()}, fact{"Location", d.GetLocation()}, fact{"SCSI address", d.GetScsiAddress()}, fact{"Page 83", d.GetPage83()},
+		fact{"NVMe namespace", number(d.GetNvmeNamespaceId())}, fact{"EUI-64", d.GetEui64()}, fact{"NGUID", d.GetNguid()},
+		fact{"Offline because", d.GetOfflineReason()}, fact{"Device", d.GetDevice()},
+	)
+	return c
+}
+
+// sizeOf returns the size of a partition, or nil if it is not known.
+func sizeOf(p *extensionv1.Partition) *int64 {
+	if p.GetSizeBytes() == 0 { // from the API
+		return nil
+	}
+	return &p.SizeBytes
+}
+
+func facts(all ...fact) []fact {
+	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" })
+}
+
+func number(n uint32) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func state(d *extensionv1.Disk) badge {
+	switch {
+	case d.Online == nil:
+		return badge{"state unknown", faint}
+	case !d.GetOnline():
+		return badge{"offline", bad}
+	case d.GetReadOnly():
+		return badge{"read-only", bad}
+	default:
+		return badge{"online", good}
+	}
+}
+
+func size(bytes *int64) string {
+	if bytes == nil {
+		return "size unknown"
+	}
+	return output.Size(*bytes)
+}
+
+func (b *builder) volume(v *extensionv1.Volume) card {
+	c := card{
+		ID: b.object(warning.Object{Type: warning.Volume, ID: v.GetId()}), Name: warning.ShortID(v.GetId()), Label: v.GetLabel(),
+		Badges: []badge{fileSystem(v)}, Warnings: texts(b.node.Warnings(v)),
+	}
+	if v.TotalBytes != nil && v.UsedBytes != nil {
+		c.Usage.Text = fmt.Sprintf("%s of %s used, %s", output.Size(v.GetUsedBytes()), output.Size(v.GetTotalBytes()), percent(v))
+		c.Bar = volumeBar(v)
+		if full(v) {
+			c.Usage.Tone = warn
+		}
+	}
+	if v.GetClusterSizeBytes() != 0 {
+		c.Details = append(c.Details, "clusters of "+output.Size(int64(v.GetClusterSizeBytes())))
+	}
+	if v.GetRootAccess() != "" {
+		c.Details = append(c.Details, "root access "+v.GetRootAccess())
+	}
+	if len(v.GetDisks()) > 0 {
+		c.Disks = []link{{Text: "on disks " + inventory.Numbers(v.GetDisks())}}
+	}
+	for _, p := range v.GetMountPaths() {
+		c.Uses = append(c.Uses, b.use("mount", p))
+	}
+	for _, p := range b.node.LinksTo(v) {
+		c.Uses = append(c.Uses, b.use("link", p))
+	}
+	return c
+}
+
+func fileSystem(v *extensionv1.Volume) badge {
+	switch v.GetState() {
+	case extensionv1.VolumeFormatted:
+		return badge{cmp.Or(v.GetFileSystem(), "formatted"), faint}
+	case inventory.Unknown:
+		return badge{"file system unknown", faint}
+	case extensionv1.VolumeRaw:
+		return badge{"no file system", bad}
+	default:
+		return badge{v.GetState(), bad}
+	}
+}
+
+// percent rounds down, as warnings do: only what has no room left is 100% full.
+func percent(v *extensionv1.Volume) string {
+	if v.GetTotalBytes() <= 0 {
+		return "0%"
+	}
+	return fmt.Sprintf("%d%%", int64(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
+}
+
+func full(v *extensionv1.Volume) bool {
+	return v.TotalBytes != nil && v.UsedBytes != nil && v.GetUsedBytes() > v.GetTotalBytes()/10*9
+}
+
+func (b *builder) share(s *extensionv1.Share) card {
+	c := card{ID: b.object(warning.Object{Type: warning.Share, ID: s.GetRemote()}), Name: s.GetRemote(), Warnings: texts(b.node.Warnings(s))}
+	status, mapped := badge{s.GetStatus(), good}, inventory.Mapped(s)
+	switch {
+	case !mapped:
+		status.Tone = bad
+	case s.GetStatus() != "ok":
+		status.Tone = warn
+	}
+	c.Badges = []badge{status}
+	switch {
+	case s.Answers == nil:
+	case s.GetAnswers():
+		c.Badges = append(c.Badges, badge{"answers", good})
+	default:
+		c.Badges = append(c.Badges, badge{"does not answer", bad})
+	}
+	switch {
+	case !mapped:
+	case s.User == nil:
+		c.Details = append(c.Details, "user unknown")
+	case s.GetUser() == "":
+		c.Details = append(c.Details, "guest")
+	default:
+		c.Details = append(c.Details, "user "+s.GetUser())
+	}
+	switch {
+	case !mapped:
+	case s.Private == nil:
+		c.Details = append(c.Details, "encryption unknown")
+	case s.GetPrivate():
+		c.Details = append(c.Details, "encrypted")
+	default:
+		c.Details = append(c.Details, "not encrypted")
+	}
+	if s.GetRemovalWaits() {
+		c.Details = append(c.Details, "removal waits for its links")
+	}
+	for _, p := range s.GetLinks() {
+		c.Uses = append(c.Uses, b.use("link", p))
+	}
+	return c
+}
+
+func (b *builder) session(s *extensionv1.Session) card {
+	c := card{
+		ID: b.object(warning.Object{Type: warning.Session, ID: s.GetTarget()}), Name: s.GetTarget(), Badges: []badge{{"connected", good}},
+		Warnings: texts(b.node.Warnings(s)),
+	}
+	if s.GetConnections() == 0 {
+		c.Badges = []badge{{"not connected", bad}}
+	}
+	if s.GetPersistent() {
+		c.Details = []string{"Windows connects it again after a restart"}
+	}
+	for _, number := range s.GetDisks() {
+		object := warning.DiskObject(&extensionv1.Disk{Number: &number})
+		c.Disks = append(c.Disks, link{object.Name(), b.objects[object]})
+	}
+	return c
+}
+
+func (b *builder) stale(l *extensionv1.Link) card {
+	return card{
+		ID: b.object(warning.Object{Type: warning.Mount, ID: l.GetPath()}), Uses: []use{b.use("mount", l.GetPath())}, Name: warning.ShortID(l.GetVolumeId()),
+		Label: l.GetTarget(), Details: []string{l.GetStale()},
+	}
+}
+
+func (b *builder) path(p inventory.Path) card {
+	return card{ID: b.object(warning.Object{Type: warning.Path, ID: p.Path}), Label: p.Path, Name: warning.ShortID(p.VolumeID), Warnings: texts(p.Warnings)}
+}
+
+// tiles adds the numbers at the top.
+func (b *builder) tiles(node inventory.Node) {
+	problems := tile{Count: len(b.Problems), Name: "problems", Tone: good, Target: "problems", Note: "none known"}
+	if len(b.Problems) > 0 {
+		problems.Tone, problems.Note = warn, ""
+		if urgent := count(b.Problems, func(p problem) bool { return p.Tone == bad }); urgent > 0 {
+			problems.Tone, problems.Note = bad, fmt.Sprintf("%d urgent", urgent)
+		}
+	}
+	offline := count(node.GetDisks(), func(d *extensionv1.Disk) bool { return d.Online != nil && !d.GetOnline() })
+	b.Tiles = []tile{
+		problems,
+		{Count: len(b.Disks), Name: "disks", Note: some(offline, "offline"), Target: "disks"},
+		{Count: len(node.GetVolumes()), Name: "volumes", Note: some(count(node.GetVolumes(), full), "more than 90% full"), Target: "disks"},
+	}
+	if len(b.pods) > 0 {
+		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pods", Target: "disks"})
+	}
+	if len(b.Shares) > 0 {
+		unmapped := count(node.GetShares(), func(s *extensionv1.Share) bool { return !inventory.Mapped(s) })
+		b.Tiles = append(b.Tiles, tile{Count: len(b.Shares), Name: "SMB shares", Note: some(unmapped, "not mapped"), Target: "shares"})
+	}
+	if len(b.Sessions) > 0 {
+		dead := count(node.GetSessions(), func(s *extensionv1.Session) bool { return s.GetConnections() == 0 })
+		b.Tiles = append(b.Tiles, tile{Count: len(b.Sessions), Name: "iSCSI sessions", Note: some(dead, "not connected"), Target: "sessions"})
+	}
+}
+
+func count[T any](all []T, is func(T) bool) (n int) {
+	for _, one := range all {
+		if is(one) {
+			n++
+		}
+	}
+	return n
+}
+
+func some(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

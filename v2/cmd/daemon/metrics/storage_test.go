@@ -1,0 +1,111 @@
+package metrics_test
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+)
+
+var _ daemon.StorageObserver = (*metrics.Metrics)(nil)
+
+// brokenNode has one of each.
+func brokenNode() *extensionv1.Node {
+	volume := func(id string, used int64) *extensionv1.Volume {
+		return &extensionv1.Volume{Id: id, State: extensionv1.VolumeFormatted, TotalBytes: new(int64(1000)), UsedBytes: &used}
+	}
+	return &extensionv1.Node{
+		LinksSearched: true, SharesListed: true,
+		Disks: []*extensionv1.Disk{
+			{Number: new(uint32(0)), SizeBytes: new(int64(1000)), Online: new(true), PartitionStyle: "GPT"},
+			{Number: new(uint32(1)), SizeBytes: new(int64(1000)), Online: new(false), PartitionStyle: "GPT", Partitions: []*extensionv1.Partition{{Number: 1, VolumeId: "offline"}}},
+			{Number: new(uint32(2)), SizeBytes: new(int64(1000)), Online: new(true), ReadOnly: new(true), PartitionStyle: "GPT"},
+			{Number: new(uint32(3)), Problems: []string{"size, state: no answer in time"}},
+		},
+		Volumes: []*extensionv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: extensionv1.VolumeLocked}},
+		Links:   []*extensionv1.Link{{Path: `C:\link`, Stale: "its target is gone"}, {Path: `C:\to-offline`, VolumeId: "offline", Stale: "the volume is gone"}},
+		Shares:  []*extensionv1.Share{{Remote: `\\s\a`, Status: "ok"}, {Remote: `\\s\b`, Status: "unavailable"}, {Remote: `\\s\c`, Status: "17"}},
+	}
+}
+
+// storageLines are the storage metrics of a scrape, without the age, and without comments.
+func storageLines(t *testing.T, m *metrics.Metrics) (lines []string) {
+	t.Helper()
+	for _, line := range scrape(t, m) {
+		if strings.HasPrefix(line, "csi_proxy_storage_") && !strings.HasPrefix(line, "csi_proxy_storage_description_age") {
+			lines = append(lines, strings.TrimPrefix(line, "csi_proxy_storage_"))
+		}
+	}
+	return lines
+}
+
+func TestStorage(t *testing.T) {
+	m := metrics.New(metrics.Config{Storage: true})
+	m.Storage(brokenNode())
+	want := []string{
+		`disks{state="offline"} 1`, `disks{state="online"} 1`, `disks{state="read-only"} 1`, `disks{state="unknown"} 1`,
+		`mappings{status="connecting"} 0`, `mappings{status="disconnected"} 0`, `mappings{status="network error"} 0`, `mappings{status="ok"} 1`,
+		`mappings{status="other"} 1`, `mappings{status="paused"} 0`, `mappings{status="reconnecting"} 0`, `mappings{status="unavailable"} 1`,
+		`stale_links 2`,
+		`volumes{fill="0-50"} 2`, `volumes{fill="50-75"} 0`, `volumes{fill="75-90"} 1`, `volumes{fill="90-95"} 1`, `volumes{fill="95-100"} 1`, `volumes{fill="unknown"} 1`,
+		`warnings{kind="dead-session"} 0`, `warnings{kind="dead-share"} 1`, `warnings{kind="full"} 2`, `warnings{kind="lagging"} 0`,
+		`warnings{kind="locked"} 1`, `warnings{kind="many-mappings"} 0`, `warnings{kind="no-answer"} 1`, `warnings{kind="offline"} 1`, `warnings{kind="raw"} 0`,
+		`warnings{kind="read-only"} 1`, `warnings{kind="stale-mount"} 1`, `warnings{kind="waiting-removal"} 0`,
+	}
+	if diff := cmp.Diff(want, storageLines(t, m)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	select {
+	case <-m.StorageWanted():
+	default:
+		t.Error("a scrape does not ask for a newer description")
+	}
+}
+
+// TestStorage_Series: their number does not depend on the node, nor on what devices and servers say.
+func TestStorage_Series(t *testing.T) {
+	node := &extensionv1.Node{LinksSearched: true, SharesListed: true}
+	m := metrics.New(metrics.Config{Storage: true})
+	m.Storage(node)
+	empty := storageLines(t, m)
+	for i := range 500 {
+		name := strconv.Itoa(i)
+		node.Disks = append(node.Disks, &extensionv1.Disk{SerialNumber: name, Problems: []string{name}})
+		node.Volumes = append(node.Volumes, &extensionv1.Volume{Id: name, FileSystem: name, Problems: []string{name}})
+		node.Shares = append(node.Shares, &extensionv1.Share{Remote: name, Status: name})
+		node.Links = append(node.Links, &extensionv1.Link{Path: name, Stale: name})
+	}
+	m.Storage(node)
+	full := storageLines(t, m)
+	if len(full) != len(empty) || len(full) > 40 || slices.Equal(full, empty) {
+		t.Errorf("%d series, %d without objects", len(full), len(empty))
+	}
+	for _, kind := range warning.Kinds() {
+		if !slices.Contains(empty, `warnings{kind="`+string(kind)+`"} 0`) {
+			t.Errorf("%s is missing", kind)
+		}
+	}
+}
+
+// TestStorage_Unknown: what was not looked at has no value, because zero would be wrong.
+func TestStorage_Unknown(t *testing.T) {
+	m := metrics.New(metrics.Config{Storage: true})
+	m.Storage(&extensionv1.Node{})
+	for _, line := range storageLines(t, m) {
+		if strings.HasPrefix(line, "mappings") || strings.HasPrefix(line, "stale_links") {
+			t.Error(line)
+		}
+	}
+	off := metrics.New(metrics.Config{})
+	off.Storage(brokenNode())
+	if lines := storageLines(t, off); len(lines) > 0 {
+		t.Errorf("without the flag there are %q", lines)
+	}
+}

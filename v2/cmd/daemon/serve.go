@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// Config says what Serve serves, and where.
+type Config struct {
+	Hosts       Hosts
+	WorkingDirs []string
+	// AllowedServices are the services that requests can start and stop, see
+	// system.AllowedServices; empty means none.
+	AllowedServices []string
+	NoPrivacy       bool // SMB servers need not encrypt
+	RefuseOtherUser bool // see smb.RefuseOtherUser
+	Format          volumeapi.FormatOptions
+	Heal            HealMode
+	StaleMounts     StaleObserver   // may be nil
+	Storage         StorageObserver // may be nil
+	APIGroups       []string        // see grpcapi.Select
+	Pipe            pipe.Config
+	SocketDir       string // of Unix sockets; empty means client.SocketDir
+	StopTimeout     time.Duration
+	Observer        server.Observer // may be nil
+	Progress        func()          // called when another endpoint listens; may be nil
+	Ready           func()          // called when all endpoints listen; may be nil
+}
+
+// Serve runs the API of a machine until ctx ends.
+func Serve(ctx context.Context, cfg Config) error {
+	endpoints, err := grpcapi.Select(cfg.APIGroups)
+	if err != nil {
+		return UsageError{err}
+	}
+	services, err := Services(cfg, endpoints)
+	if err != nil {
+		return UsageError{err}
+	}
+	var look func(context.Context) (*node.Description, error)
+	if cfg.Storage != nil {
+		machine, parts, err := storageFor(cfg, endpoints)
+		if err != nil {
+			return UsageError{err}
+		}
+		look = func(ctx context.Context) (*node.Description, error) { return machine.Describe(ctx, parts...) }
+	}
+	// What runs in the background ends before Serve returns.
+	var background sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() { cancel(); background.Wait() }()
+	return server.Run(ctx, server.Config{
+		Endpoints:   endpoints,
+		Services:    services,
+		StopTimeout: cfg.StopTimeout,
+		Observer:    cfg.Observer,
+		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
+			path, err := endpointPath(e, cfg.SocketDir)
+			if err != nil {
+				return nil, err
+			}
+			listener, err := pipe.Listen(ctx, path, cfg.Pipe)
+			if err == nil && cfg.Progress != nil {
+				cfg.Progress()
+			}
+			return listener, err
+		},
+		Ready: func() {
+			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs, "allowedServices", cfg.AllowedServices)
+			if cfg.Ready != nil {
+				cfg.Ready()
+			}
+			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
+				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
+			}
+			if look != nil {
+				background.Go(func() { describe(ctx, cfg.Storage, look, time.After) })
+			}
+		},
+	})
+}
+
+// endpointPath returns the path where clients look for an endpoint, in socketDir if it is set.
+// Named pipes have no directory.
+func endpointPath(e grpcapi.Endpoint, socketDir string) (string, error) {
+	v, err := apiversion.NewVersion(e.Version)
+	if err != nil {
+		return "", err
+	}
+	path := client.PipePath(e.Group, v)
+	if socketDir != "" && client.SocketDir() != "" {
+		path = filepath.Join(socketDir, filepath.Base(path))
+	}
+	return path, nil
+}

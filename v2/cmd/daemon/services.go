@@ -1,0 +1,136 @@
+// Package daemon has what csi-proxy and csi-proxy-sim share: their flags, and the assembly of
+// hosts, groups, policy and endpoints.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// Hosts are the host sides of all groups on one machine.
+type Hosts struct {
+	Disk       diskapi.HostAPI
+	Filesystem fsapi.HostAPI
+	ISCSI      iscsiapi.HostAPI
+	SMB        smbapi.HostAPI
+	System     systemapi.HostAPI
+	Volume     volumeapi.HostAPI
+	// Node returns the whole machine, for the inspector.
+	Node func(...node.Option) (*node.Node, error)
+}
+
+// LocalHosts are the hosts of the machine we run on.
+func LocalHosts() Hosts {
+	return Hosts{
+		Disk:       diskapi.New(),
+		Filesystem: fsapi.New(),
+		ISCSI:      iscsiapi.New(),
+		SMB:        smbapi.New(),
+		System:     systemapi.New(),
+		Volume:     volumeapi.New(),
+		Node:       node.New,
+	}
+}
+
+// Services builds the groups on their hosts, limited as the configuration says, and the
+// inspector if the endpoints allow one.
+func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
+	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
+	var shares *smb.SMB
+	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...),
+		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }))
+	if err != nil {
+		return grpcapi.Services{}, err
+	}
+	disks, diskErr := disk.New(hosts.Disk)
+	targets, iscsiErr := iscsi.New(hosts.ISCSI)
+	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
+	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
+	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
+	inspector, inspectorErr := inspectorFor(cfg, endpoints)
+	healer, healerErr := healerFor(cfg, endpoints, func(ctx context.Context, path string) { shares.LinksGone(ctx, path) })
+	return grpcapi.Services{
+		Inspector:  inspector,
+		Healer:     healer,
+		Disk:       disks,
+		Filesystem: files,
+		ISCSI:      targets,
+		SMB:        shares,
+		System:     machine,
+		Volume:     volumes,
+	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr, healerErr)
+}
+
+// inspectorFor returns nil if the endpoints do not allow an inspector.
+func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
+	described, links, shares, sessions := grpcapi.Describes(endpoints)
+	if !described {
+		return nil, nil
+	}
+	var options []node.Option
+	if links {
+		options = append(options, node.WorkingDirs(cfg.WorkingDirs...))
+	}
+	if shares {
+		options = append(options, node.SMBHost(cfg.Hosts.SMB))
+	}
+	inspector, err := cfg.Hosts.Node(options...)
+	if err != nil {
+		return nil, err
+	}
+	var hidden []node.Part
+	if !shares {
+		hidden = append(hidden, node.Shares, node.ShareAnswers)
+	}
+	if !sessions {
+		hidden = append(hidden, node.Sessions)
+	}
+	if len(hidden) > 0 {
+		return limited{inspector, hidden}, nil
+	}
+	return inspector, nil
+}
+
+// healerFor returns nil if no endpoint serves requests about stale mounts.
+func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.Context, string)) (grpcapi.Healer, error) {
+	serves := func(e grpcapi.Endpoint) bool { return e.Group == grpcapi.HealGroup }
+	switch {
+	case !slices.ContainsFunc(endpoints, serves):
+		return nil, nil
+	case cfg.Heal == HealOff:
+		return refusal{}, nil
+	}
+	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
+	if err != nil {
+		return nil, err
+	}
+	return &healer{Healer: machine, observer: cfg.StaleMounts}, nil
+}
+
+// limited is an inspector on endpoints that do not serve all groups.
+type limited struct {
+	grpcapi.Inspector
+	hidden []node.Part
+}
+
+// Describe leaves out what the endpoints do not serve.
+func (i limited) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
+	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return slices.Contains(i.hidden, part) })
+	return i.Inspector.Describe(ctx, parts...)
+}

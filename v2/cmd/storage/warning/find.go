@@ -1,0 +1,460 @@
+package warning
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
+)
+
+// Find returns what is wrong with a node, the most urgent first. A description that comes from the
+// published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
+// the size 0.
+func Find(node *extensionv1.Node) []Warning {
+	f := finder{node: node, volumes: map[string]*extensionv1.Volume{}, silent: map[string][]*extensionv1.Disk{}, explained: map[string]bool{}}
+	for _, v := range node.GetVolumes() {
+		f.volumes[v.GetId()] = v
+	}
+	for _, d := range node.GetDisks() {
+		if silent(d) {
+			for _, reason := range reasonsOf(d.GetProblems()) {
+				f.silent[reason] = append(f.silent[reason], d)
+			}
+		}
+	}
+	for _, text := range node.GetProblems() {
+		f.add(Warning{Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "read the daemon's log"})
+	}
+	// A session explains its disks, a disk its volumes, and a volume its links.
+	for _, s := range node.GetSessions() {
+		f.session(s)
+	}
+	for _, d := range node.GetDisks() {
+		f.disk(d)
+	}
+	for _, v := range node.GetVolumes() {
+		f.volume(v)
+	}
+	for _, s := range node.GetShares() {
+		f.share(s)
+	}
+	if n := len(node.GetShares()); n >= manyMappings {
+		f.add(Warning{
+			Kind: ManyMappings, Object: Object{Type: Node},
+			Text:   fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
+			Advice: "unmap shares that no link uses with csi-proxyctl smb unmap SHARE, or move pods to another node",
+		})
+	}
+	f.unmappedShares()
+	f.staleMounts()
+	Sort(f.found)
+	return f.found
+}
+
+type finder struct {
+	node    *extensionv1.Node
+	volumes map[string]*extensionv1.Volume
+	silent  map[string][]*extensionv1.Disk // that answer nothing, by reason
+	// explained are the ids of volumes, the paths of links and the names of disks that a warning names
+	// as affected.
+	explained map[string]bool
+	found     []Warning
+}
+
+func (f *finder) add(w Warning) {
+	if w.Affects == nil {
+		w.Affects = []string{}
+	}
+	for _, name := range w.Affects {
+		f.explained[name] = true
+	}
+	f.found = append(f.found, w)
+}
+
+// noCommand begins the advice if csi-proxyctl cannot help.
+const noCommand = "no command of csi-proxyctl helps: "
+
+func (f *finder) session(s *extensionv1.Session) {
+	object := Object{Session, s.GetTarget()}
+	for _, text := range s.GetProblems() {
+		f.add(Warning{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute: a session that is new answers later"})
+	}
+	var text string
+	switch {
+	case s.GetConnections() == 0 && s.GetPersistent() && len(s.GetDisks()) == 0:
+		text = "not connected: Windows tries to log in again"
+	case s.GetConnections() == 0:
+		text = "not connected: Windows tries to connect again"
+	case len(s.GetDisks()) == 0 && len(s.GetProblems()) == 0:
+		text = "connected, but it has no disk"
+	default:
+		return
+	}
+	w := Warning{Kind: DeadSession, Object: object, Text: text, Advice: noCommand + "check the target, its portal and the network"}
+	for _, d := range f.node.GetDisks() {
+		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
+			w.Affects = append(w.Affects, DiskObject(d).Name())
+			w.Affects = append(w.Affects, f.behind(d)...)
+		}
+	}
+	f.add(w)
+}
+
+// silent reports whether a disk answers nothing.
+func silent(d *extensionv1.Disk) bool {
+	return d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
+}
+
+// DiskObject is the object of a disk.
+func DiskObject(d *extensionv1.Disk) Object {
+	if d.Number == nil {
+		return Object{Disk, d.GetDevice()}
+	}
+	return Object{Disk, strconv.FormatUint(uint64(d.GetNumber()), 10)}
+}
+
+func (f *finder) disk(d *extensionv1.Disk) {
+	object := DiskObject(d)
+	if f.explained[object.Name()] {
+		return
+	}
+	var affected []string
+	if silent(d) {
+		affected = f.behind(d)
+	}
+	for _, text := range d.GetProblems() {
+		f.add(Warning{
+			Kind: NoAnswer, Object: object, Text: text, Affects: affected,
+			Advice: noCommand + "a disk with I/O errors is dying, replace it; one that hangs may answer when its controller has reset it",
+		})
+		affected = nil
+	}
+	if d.Online != nil && !d.GetOnline() {
+		f.offline(d)
+	}
+	if d.GetReadOnly() {
+		w := Warning{Kind: ReadOnly, Object: object, Text: "read-only: writes fail", Advice: "first find out who made it read-only, and why"}
+		if d.Number == nil || d.GetSystem() {
+			w.Advice = noCommand + "it is the disk of Windows, or its number is unknown"
+		} else {
+			w.Run = fmt.Sprintf("csi-proxyctl disk writable %d", d.GetNumber())
+		}
+		f.add(w)
+	}
+}
+
+// behind returns what a disk that is offline or silent keeps from working: its volumes that do not
+// answer, and the mounts and links that lead to them.
+func (f *finder) behind(d *extensionv1.Disk) []string {
+	ids := map[string]bool{}
+	for _, p := range d.GetPartitions() {
+		if p.GetVolumeId() != "" {
+			ids[p.GetVolumeId()] = true
+		} else if p.GetId() != "" { // Windows lists no volumes of an offline disk
+			ids[`\\?\Volume{`+p.GetId()+`}\`] = true
+		}
+	}
+	var affected []string
+	for _, v := range f.node.GetVolumes() {
+		on := d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
+		if on || len(v.GetDisks()) == 0 && v.GetState() == extensionv1.VolumeUnknown && f.onlyCauseOf(v.GetProblems(), d) {
+			ids[v.GetId()] = true
+		}
+		if ids[v.GetId()] && (v.GetState() == extensionv1.VolumeUnknown || v.GetState() == extensionv1.VolumeOffline) {
+			affected = append(affected, v.GetId())
+			affected = append(affected, v.GetMountPaths()...)
+		}
+	}
+	for _, l := range f.node.GetLinks() {
+		v := f.volumes[l.GetVolumeId()]
+		works := v != nil && v.GetState() != extensionv1.VolumeUnknown && v.GetState() != extensionv1.VolumeOffline
+		waits := l.GetVolumeId() == "" && l.GetTarget() == "" && f.onlyCauseOf([]string{l.GetStale()}, d)
+		if (ids[l.GetVolumeId()] && !works || waits) && !slices.Contains(affected, l.GetPath()) {
+			affected = append(affected, l.GetPath())
+		}
+	}
+	return affected
+}
+
+// onlyCauseOf reports whether a disk is the only one that answers nothing for the reason of these
+// problems. Then a volume or link that does not answer must be on it.
+func (f *finder) onlyCauseOf(problems []string, d *extensionv1.Disk) bool {
+	found := false
+	for _, reason := range reasonsOf(problems) {
+		for _, cause := range f.silent[reason] {
+			if cause != d {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// reasonsOf returns problems without what is unknown because of them, see DescribeNodeResponse.
+func reasonsOf(problems []string) []string {
+	reasons := make([]string, 0, len(problems))
+	for _, text := range problems {
+		if _, reason, ok := strings.Cut(text, ": "); ok {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
+}
+
+// Why a disk is offline, in a description.
+const (
+	offlineUnknown = "unknown"
+	offlinePolicy  = "policy"
+)
+
+// offline warns of a disk that is offline and that something needs. Drivers take disks offline before
+// they detach them, and Windows keeps new disks offline by its SAN policy until a driver brings them
+// online. Such a disk is as it should be: no mount and no link leads to it.
+//
+// If not all links are known, only a blank disk is certainly not needed. A disk that Windows keeps
+// offline because another has its id is never as it should be.
+func (f *finder) offline(d *extensionv1.Disk) {
+	affected := f.behind(d)
+	reason := d.GetOfflineReason()
+	collision := reason != "" && reason != offlineUnknown && reason != offlinePolicy
+	blank := d.GetPartitionStyle() == "RAW"
+	text := "offline: its volumes are not visible"
+	switch paths := countPaths(affected); {
+	case collision:
+		text = "offline (" + reason + "): its volumes are not visible"
+	case paths == 1:
+		text = "offline: one path leads to it"
+	case paths > 1:
+		text = fmt.Sprintf("offline: %d paths lead to it", paths)
+	case f.allLinksKnown() || blank:
+		for _, name := range affected {
+			f.explained[name] = true
+		}
+		return
+	}
+	w := Warning{Kind: Offline, Object: DiskObject(d), Text: text, Affects: affected}
+	switch {
+	case d.Number == nil:
+		w.Advice = noCommand + "its number is unknown"
+	case collision:
+		w.Advice = noCommand + "detach the copy, or give it an id of its own with diskpart, uniqueid disk"
+	default:
+		w.Run, w.Advice = fmt.Sprintf("csi-proxyctl disk online %d", d.GetNumber()), "if it stays offline, look for the reason in the event log"
+	}
+	f.add(w)
+}
+
+// allLinksKnown reports whether no link can lead to an object besides those of the description.
+func (f *finder) allLinksKnown() bool { return f.node.GetLinksSearched() && !f.node.GetLinksFailed() }
+
+func countPaths(names []string) (n int) {
+	for _, name := range names {
+		if !strings.HasPrefix(name, `\\?\Volume{`) {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *finder) volume(v *extensionv1.Volume) {
+	if f.explained[v.GetId()] {
+		return
+	}
+	object := Object{Volume, v.GetId()}
+	warn := func(kind Kind, text, advice string, affects []string) {
+		f.add(Warning{Kind: kind, Object: object, Text: text, Advice: advice, Affects: affects})
+	}
+	affected := f.pathsTo(v)
+	for i, text := range v.GetProblems() {
+		affects := affected
+		if i > 0 || v.GetState() != extensionv1.VolumeUnknown {
+			affects = nil
+		}
+		warn(NoAnswer, text, noCommand+"look at its disk; a disk with I/O errors is dying", affects)
+	}
+	switch v.GetState() {
+	case extensionv1.VolumeRaw:
+		warn(Raw, "RAW: no file system", noCommand+"a driver formats a new volume; if it had data, run chkdsk", affected)
+	case extensionv1.VolumeLocked:
+		warn(Locked, "locked by BitLocker: unlock it to read it", noCommand+"unlock it with manage-bde -unlock", affected)
+	case extensionv1.VolumeOffline:
+		warn(Offline, "offline: the volume does not answer", noCommand+"bring it online with mountvol or diskpart, online volume", affected)
+	default:
+	}
+	readOnly := v.GetReadOnly()
+	if readOnly && !f.onReadOnlyDisk(v) {
+		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", affected)
+	}
+	if used, ok := full(v); ok && !readOnly {
+		advice := noCommand + "remove files from it"
+		if drive(v) == "" { // drivers assign no letters
+			advice += ", or grow its claim"
+		}
+		warn(Full, fmt.Sprintf("%s%d%% full: %s of %s used", drive(v), used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
+			advice, slices.DeleteFunc(affected, isDrive))
+	}
+	f.lag(v)
+}
+
+// full returns how full a volume is, in whole percent, and whether that is a warning. Only a volume
+// without any free space is 100% full.
+func full(v *extensionv1.Volume) (percent int64, warn bool) {
+	if v.TotalBytes == nil || v.UsedBytes == nil || v.GetTotalBytes() <= 0 {
+		return 0, false
+	}
+	return int64(float64(v.GetUsedBytes()) / float64(v.GetTotalBytes()) * 100), v.GetUsedBytes() > v.GetTotalBytes()/10*9
+}
+
+// drive names the drive of a volume, if it has one, at the beginning of a text.
+func drive(v *extensionv1.Volume) string {
+	for _, path := range v.GetMountPaths() {
+		if isDrive(path) {
+			return path + " is "
+		}
+	}
+	return ""
+}
+
+func isDrive(path string) bool { return len(path) <= len(`C:\`) }
+
+// pathsTo returns the mounts and links that lead to a volume.
+func (f *finder) pathsTo(v *extensionv1.Volume) []string {
+	paths := slices.Clone(v.GetMountPaths())
+	for _, l := range f.node.GetLinks() {
+		broken := l.GetStale() != "" && v.GetState() == extensionv1.VolumeFormatted // for a reason of its own
+		if l.GetVolumeId() == v.GetId() && !broken && !slices.Contains(paths, l.GetPath()) {
+			paths = append(paths, l.GetPath())
+		}
+	}
+	return paths
+}
+
+func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
+	return slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) && d.GetReadOnly()
+	})
+}
+
+// share warns of a mapping that does not work. Windows disconnects mappings that are idle and connects
+// them again, so that only Answers reports those.
+func (f *finder) share(s *extensionv1.Share) {
+	object := Object{Share, s.GetRemote()}
+	dead := s.Answers != nil && !s.GetAnswers() || s.Answers == nil && (s.GetStatus() == "network error" || s.GetStatus() == "unavailable")
+	switch {
+	case dead:
+		w := Warning{
+			Kind: DeadShare, Object: object, Text: "Windows says: " + s.GetStatus(), Affects: s.GetLinks(),
+			Advice: "check the server and the network; if the password has changed, run " + mapAgain(s.GetRemote(), s.GetUser()),
+		}
+		if len(s.GetProblems()) > 0 {
+			w.Text = s.GetProblems()[0]
+		}
+		f.add(w)
+	case len(s.GetProblems()) > 0:
+		for _, text := range s.GetProblems() {
+			f.add(Warning{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute, or read the daemon's log"})
+		}
+	}
+	if s.GetRemovalWaits() && f.allLinksKnown() && len(s.GetLinks()) == 0 {
+		w := Warning{Kind: WaitingRemoval, Object: object, Text: "a driver has unmapped it, no link uses it, and it is still mapped", Run: command("smb unmap", s.GetRemote())}
+		if w.Run == "" {
+			w.Advice = "unmap it with csi-proxyctl smb unmap SHARE"
+		}
+		f.add(w)
+	}
+}
+
+// manyMappings is how many mappings are many. Creating one fails for want of memory or quota at some 700
+// (github.com/kubernetes-sigs/azurefile-csi-driver/issues/1925).
+const manyMappings = 500
+
+// mapAgain is the command that maps a share again. Names that are not safe to copy stay out of it.
+func mapAgain(share, user string) string {
+	line := command("smb map", share)
+	if line == "" {
+		line = "csi-proxyctl smb map SHARE"
+	}
+	if user == "" || !quotable(user) {
+		return line + " --user USER"
+	}
+	return line + " --user '" + user + "'"
+}
+
+// unmappedShares warns of shares that links lead into and that are not mapped.
+func (f *finder) unmappedShares() {
+	var shares []string
+	links := map[string][]string{}
+	for _, l := range f.node.GetLinks() {
+		if share := l.GetShare(); share != "" {
+			if links[share] == nil {
+				shares = append(shares, share)
+			}
+			links[share] = append(links[share], l.GetPath())
+		}
+	}
+	for _, share := range shares {
+		f.add(Warning{
+			Kind: DeadShare, Object: Object{Share, share}, Affects: links[share],
+			Text: fmt.Sprintf("not mapped, but links lead into it (%d)", len(links[share])), Run: "csi-proxyctl node heal",
+			Advice: "or map it again with " + mapAgain(share, ""),
+		})
+	}
+}
+
+// staleMounts warns of links that lead nowhere and that no other warning explains. Links to the same
+// volume or target are one warning.
+func (f *finder) staleMounts() {
+	var causes []string
+	links := map[string][]*extensionv1.Link{}
+	for _, l := range f.node.GetLinks() {
+		if l.GetStale() == "" || f.explained[l.GetPath()] {
+			continue
+		}
+		cause := l.GetTarget()
+		if cause == "" {
+			cause = l.GetVolumeId()
+		}
+		if cause == "" {
+			cause = l.GetPath()
+		}
+		if links[cause] == nil {
+			causes = append(causes, cause)
+		}
+		links[cause] = append(links[cause], l)
+	}
+	for _, cause := range causes {
+		f.staleMount(links[cause])
+	}
+}
+
+// staleMount warns of links with the same cause. The one that kubelet staged first stands for all:
+// the others lead to it.
+func (f *finder) staleMount(links []*extensionv1.Link) {
+	staged := slices.IndexFunc(links, func(l *extensionv1.Link) bool {
+		path, ok := kubelet.Parse(l.GetPath())
+		return ok && path.Kind == kubelet.Staging
+	})
+	first := links[max(staged, 0)]
+	w := Warning{Kind: StaleMount, Object: Object{Mount, first.GetPath()}, Text: "stale: " + first.GetStale()}
+	if first.GetTarget() != "" {
+		w.Text += "; it leads to " + first.GetTarget()
+	}
+	for _, l := range links {
+		if l != first {
+			w.Affects = append(w.Affects, l.GetPath())
+		}
+	}
+	if staged >= 0 {
+		w.Run, w.Advice = "csi-proxyctl node heal", "attach its disk again if the volume still exists"
+	} else if w.Run = command("fs rmdir", first.GetPath()); w.Run != "" {
+		w.Advice = "only if no pod needs it; kubelet removes the links of pods that end"
+	} else {
+		w.Advice = "remove it with csi-proxyctl fs rmdir PATH if no pod needs it; its name is not safe to copy into a command"
+	}
+	f.add(w)
+}
