@@ -157,7 +157,7 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if attributes, err := l.m.DiskAttributes(ctx, device); err != nil {
 		failed.add("state", err)
 	} else {
-		d.Online, d.ReadOnly = new(!attributes.Offline), new(attributes.ReadOnly)
+		d.Online, d.ReadOnly = pointer(!attributes.Offline), pointer(attributes.ReadOnly)
 	}
 	if layout, err := l.m.DriveLayout(ctx, device); err != nil {
 		failed.add("partitions", err)

@@ -27,7 +27,7 @@ func TestFindDisk(t *testing.T) {
 		model winsim.Model
 		query wholenode.Query
 	}{
-		{"default, number", winsim.Default(), wholenode.Query{Number: new(uint32(1))}},
+		{"default, number", winsim.Default(), wholenode.Query{Number: pointer(uint32(1))}},
 		{"default, serial number", winsim.Default(), wholenode.Query{Serial: "WINSIM0001"}},
 		{"default, page 83", winsim.Default(), wholenode.Query{Page83: "WINSIM  disk-1"}},
 		{"default, LUN and adapter", winsim.Default(), wholenode.Query{LUN: "0", Adapter: "1"}},
@@ -60,7 +60,7 @@ func TestFindDisk_NotOne(t *testing.T) {
 		want  string
 	}{
 		{"no key", winsim.Default(), wholenode.Query{}, fs.ErrInvalid, "the query is empty"},
-		{"no such number", winsim.Default(), wholenode.Query{Number: new(uint32(9))}, fs.ErrNotExist, `find disk with number "9": there is no such disk; rescan`},
+		{"no such number", winsim.Default(), wholenode.Query{Number: pointer(uint32(9))}, fs.ErrNotExist, `find disk with number "9": there is no such disk; rescan`},
 		{"one key differs", winsim.Default(), wholenode.Query{Serial: "WINSIM0001", Page83: "WINSIM  disk-2"}, fs.ErrNotExist, `with serial number "WINSIM0001", page 83 "WINSIM  disk-2": `},
 		{"part of a serial number", winsim.Default(), wholenode.Query{Serial: "WINSIM"}, fs.ErrNotExist, "there is no such disk"},
 		{"the disk of Windows", winsim.Default(), wholenode.Query{Serial: "SYSTEM"}, fs.ErrNotExist, "only the disk that Windows runs from has these keys"},
@@ -110,7 +110,7 @@ func TestFindDisk_Unanswered(t *testing.T) {
 		{"another disk is gone", winsim.Fault{Object: disk2, Error: 1167}, serial, ""},
 		{"another question of another disk fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk2, Error: 31}, serial, ""},
 		{"another disk fails, the path differs", winsim.Fault{Object: disk2, Error: 1117}, wholenode.Query{Path: path1}, ""},
-		{"another disk has no number", winsim.Fault{Call: "DeviceNumber", Object: disk2, Error: 31}, wholenode.Query{Number: new(uint32(1))}, ""},
+		{"another disk has no number", winsim.Fault{Call: "DeviceNumber", Object: disk2, Error: 31}, wholenode.Query{Number: pointer(uint32(1))}, ""},
 		{"another question fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk1, Error: 31}, serial, ""},
 		{"the question fails", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117}, serial, "disk 1 may be it, but did not answer every question; try again later"},
 		{
@@ -187,7 +187,7 @@ func TestFindDisk_Hangs(t *testing.T) {
 		node := newNode(t, winsim.Default())
 		inject(t, node, winsim.Fault{Object: `\\?\scsi*0000002*`, Delay: time.Hour})
 		start := time.Now()
-		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001", Number: new(uint32(1))})
+		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001", Number: pointer(uint32(1))})
 		if took := time.Since(start); err != nil || *got.Number != 1 || took > 6*time.Second {
 			t.Errorf("%+v, %v after %s", got, err, took)
 		}
@@ -315,7 +315,7 @@ func TestDescribe_Shares(t *testing.T) {
 	prepare(t, node.SMB().NewSMBGlobalMapping(`\\files\data`, "csi", "csi-Pa55"))
 	i := newOn(t, node)
 	got, err := i.Describe(ctx, wholenode.Shares)
-	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok", Private: new(true)}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
+	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok", Private: pointer(true)}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
 		t.Errorf("%v, listed %v (-want +got):\n%s", err, got.SharesListed, diff)
 	}
 	if got, err := i.Describe(ctx); err != nil || got.Shares != nil || got.SharesListed {
@@ -370,3 +370,5 @@ func TestFindDisk_AtOnce(t *testing.T) {
 		}
 	})
 }
+
+func pointer[T any](value T) *T { return &value }

@@ -46,7 +46,7 @@ func (d *Disk) hold(v *Volume) {
 		if p := &d.Partitions[i]; v.Partition != 0 && p.Number == v.Partition {
 			p.VolumeID = v.ID
 			if p.ReadOnly {
-				readOnly = new(true)
+				readOnly = pointer(true)
 			}
 		}
 	}
@@ -72,3 +72,6 @@ func locateByName(v *Volume, disks []Disk) bool {
 	}
 	return v.Disks != nil
 }
+
+// pointer is new(value) of Go 1.26, which drivers need not have.
+func pointer[T any](value T) *T { return &value }

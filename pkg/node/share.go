@@ -53,7 +53,7 @@ func (l *lookup) allShares(ctx context.Context, answers bool) ([]Share, error) {
 func (l *lookup) share(mapping win.SMBMapping) Share {
 	share := Share{Remote: mapping.Remote, Status: shareState(mapping.Status)}
 	if mapping.Plain || mapping.Private {
-		share.Private = new(mapping.Private)
+		share.Private = pointer(mapping.Private)
 	}
 	teller, ok := l.smb.(smbapi.MappingTeller)
 	if !ok {
@@ -111,7 +111,7 @@ func (l *lookup) ask(ctx context.Context, share *Share) {
 	if err == nil && share.Status != shareStates[win.SMBOK] {
 		err = l.connected(ctx, share)
 	}
-	share.Answers = new(err == nil)
+	share.Answers = pointer(err == nil)
 	if err != nil {
 		share.Problems = append(share.Problems, "it does not answer: "+reasonOf(err))
 	}

@@ -221,7 +221,7 @@ func (l *lookup) content(ctx context.Context, id win.VolumeID, v *volumeReport) 
 		v.State, v.FileSystem, v.Label = Formatted, fileSystem.Name, fileSystem.Label
 		space, err := l.m.VolumeSpace(ctx, id)
 		if v.failed.add("use", err); err == nil {
-			v.Total, v.Used = &space.Total, new(max(0, space.Total-space.Free))
+			v.Total, v.Used = &space.Total, pointer(max(0, space.Total-space.Free))
 		}
 	}
 }

@@ -45,7 +45,8 @@ var callNames = func() map[string]bool {
 		reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes](),
 		reflect.TypeFor[win.ISCSI](), reflect.TypeFor[win.SMB](), reflect.TypeFor[win.System](),
 	} {
-		for method := range part.Methods() {
+		for i := range part.NumMethod() {
+			method := part.Method(i)
 			names[method.Name] = true
 		}
 	}

@@ -40,7 +40,8 @@ func (d *disk) describe() Disk {
 	m.Size, m.SectorSize, m.Hanging, m.Layout = Size(d.size), uint32(d.sector), d.hanging != nil, d.table.kind()
 	m.Offline, m.ReadOnly, m.Visible, m.TableSize = d.attributes.Offline, d.attributes.ReadOnly, Size(d.visibleSize), 0
 	if m.SCSI != nil {
-		m.SCSI = new(*m.SCSI)
+		scsi := *m.SCSI
+		m.SCSI = &scsi
 	}
 	switch {
 	case d.table.style == win.StyleGPT:

@@ -65,7 +65,8 @@ func logIn(ctx context.Context, node *winsim.Node) error {
 func TestISCSI_ServiceStopped(t *testing.T) {
 	node := newProvenNode(t, winsim.Default())
 	mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
-	for method := range reflect.TypeFor[win.ISCSI]().Methods() {
+	for i := range reflect.TypeFor[win.ISCSI]().NumMethod() {
+		method := reflect.TypeFor[win.ISCSI]().Method(i)
 		if err := callMethod(t, node, method.Name); !bare(err, winerr.ISCSIServiceNotRunning) {
 			t.Errorf("%s without the service: %v", method.Name, err)
 		}

@@ -93,7 +93,8 @@ func TestModel_Keys(t *testing.T) {
 			return
 		}
 		seen[of] = true
-		for field := range of.Fields() {
+		for i := range of.NumField() {
+			field := of.Field(i)
 			key := field.Tag.Get("yaml")
 			if other, _, _ := strings.Cut(field.Tag.Get("json"), ","); key == "" || other != key || !strings.EqualFold(key, field.Name) {
 				t.Errorf("%v.%s has the keys %q and %q", of, field.Name, key, other)

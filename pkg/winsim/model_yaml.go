@@ -224,7 +224,8 @@ func childNode(node *yaml.Node, step string) *yaml.Node {
 func fieldsOf(t reflect.Type) (keys string, types map[string]reflect.Type) {
 	var names []string
 	types = map[string]reflect.Type{}
-	for field := range t.Fields() {
+	for i := range t.NumField() {
+		field := t.Field(i)
 		if tag := field.Tag.Get("yaml"); tag != "-" {
 			names, types[tag] = append(names, tag), field.Type
 		}

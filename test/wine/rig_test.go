@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"

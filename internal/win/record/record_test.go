@@ -58,7 +58,8 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(win.NewSecret(planted)))
 		case reflect.TypeFor[time.Time]():
 		default:
-			for _, field := range v.Fields() {
+			for i := range v.NumField() {
+				field := v.Field(i)
 				fill(field)
 			}
 		}
@@ -213,13 +214,16 @@ func TestRecorder_Secrets(t *testing.T) {
 // TestSecretTypes looks for arguments with a secret that secretTypes does not list.
 func TestSecretTypes(t *testing.T) {
 	for _, of := range []reflect.Type{reflect.TypeFor[win.Machine](), reflect.TypeFor[win.Directory]()} {
-		for method := range of.Methods() {
-			for parameter := range method.Type.Ins() {
+		for i := range of.NumMethod() {
+			method := of.Method(i)
+			for i := range method.Type.NumIn() {
+				parameter := method.Type.In(i)
 				if has := hasSecret(parameter); has != slices.Contains(secretTypes, parameter) {
 					t.Errorf("%s: has %s a secret? %t, but secretTypes says otherwise", method.Name, parameter, has)
 				}
 			}
-			for result := range method.Type.Outs() {
+			for i := range method.Type.NumOut() {
+				result := method.Type.Out(i)
 				if hasSecret(result) {
 					t.Errorf("%s returns a secret", method.Name)
 				}
@@ -234,7 +238,8 @@ func hasSecret(t reflect.Type) bool {
 		if t == reflect.TypeFor[win.Secret]() {
 			return true
 		}
-		for field := range t.Fields() {
+		for i := range t.NumField() {
+			field := t.Field(i)
 			if field.IsExported() && hasSecret(field.Type) {
 				return true
 			}

@@ -43,7 +43,7 @@ func TestFormatVolume_NeverDestroys(t *testing.T) {
 	on := func(v winsim.Volume) winsim.Model { return modelWith(gpt(winsim.GiB, v)) }
 	nearSystem := modelWith()
 	nearSystem.Disks[0].Partitions[2].Size = 40 * winsim.GiB
-	nearSystem.Disks[0].Partitions = append(nearSystem.Disks[0].Partitions, winsim.Partition{Volume: new(unformatted())})
+	nearSystem.Disks[0].Partitions = append(nearSystem.Disks[0].Partitions, winsim.Partition{Volume: pointer(unformatted())})
 	cases := map[string]refusal{
 		"locked by BitLocker": {model: on(winsim.Volume{ID: id, State: winsim.Locked}), kind: winerr.InUse},
 		"damaged NTFS":        {model: on(winsim.Volume{ID: id, State: winsim.Raw}), kind: winerr.InUse},
@@ -377,3 +377,5 @@ func TestFormatVolume_Hangs(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+func pointer[T any](value T) *T { return &value }

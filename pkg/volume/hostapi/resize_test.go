@@ -125,7 +125,7 @@ func TestResizeVolume_Refuses(t *testing.T) {
 	readOnlyVolume.Partitions = slices.Clone(readOnly.Partitions)
 	readOnlyVolume.Partitions[1].Attributes = 0x1000000000000000
 	readOnly.ReadOnly = true
-	superfloppy := winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutSuperfloppy, Partitions: []winsim.Partition{{Volume: new(formatted())}}}
+	superfloppy := winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutSuperfloppy, Partitions: []winsim.Partition{{Volume: pointer(formatted())}}}
 	dynamic := modelWith(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "ldm-data"}}})
 	dynamic.Volumes = []winsim.Volume{{ID: id, Extents: []winsim.Extent{{Disk: firstDisk, Offset: 100 * mib, Size: 100 * mib}}}}
 	cdrom := modelWith()
@@ -190,7 +190,7 @@ func TestResizeVolume_MBR(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			node := newNode(t, modelWith(winsim.Disk{Size: c.size, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{
-				{Offset: winsim.MiB, Size: winsim.GiB, Volume: new(formatted())},
+				{Offset: winsim.MiB, Size: winsim.GiB, Volume: pointer(formatted())},
 			}}))
 			for range 2 {
 				must(t, volumeapi.NewOn(node).ResizeVolume(id, 0))

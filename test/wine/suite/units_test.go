@@ -17,8 +17,8 @@ var onlyUnits = flag.String("units", "", "`directories` of the packages whose te
 
 // environments are what the tests of a package want to be asked for.
 var environments = map[string][]string{
-	"v2/cmd/csi-proxy":    {"CSI_PROXY_TEST_SERVICE=1"},
-	"v2/cmd/ctl/scm": {"CSI_PROXY_TEST_SERVICE=1"},
+	"v2/cmd/csi-proxy": {"CSI_PROXY_TEST_SERVICE=1"},
+	"v2/cmd/ctl/scm":   {"CSI_PROXY_TEST_SERVICE=1"},
 }
 
 // needLinks are the tests that skip themselves where they can make no links, by package. Where Wine stores links,

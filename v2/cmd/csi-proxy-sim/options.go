@@ -13,9 +13,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 const controlUsage = "serve the control service at this `address`, so that csi-proxyctl sim can attach, grow and fail disks while the node runs: " +

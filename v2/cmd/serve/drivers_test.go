@@ -14,8 +14,8 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // errCrashed stands for the end of a node plugin: the driver took the first volume of an empty

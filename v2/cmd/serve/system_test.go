@@ -12,10 +12,10 @@ import (
 
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	systemclient "github.com/kubernetes-csi/csi-proxy/client/groups/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 // TestConformance_System runs the suite through the one version's client.

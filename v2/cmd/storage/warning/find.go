@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the

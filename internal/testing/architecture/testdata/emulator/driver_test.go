@@ -7,9 +7,9 @@ import (
 
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	client "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 const staging = `C:\var\lib\kubelet\plugins\csi.example.com\volume`
