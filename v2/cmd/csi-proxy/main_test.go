@@ -170,7 +170,7 @@ func TestStartRecording_Failed(t *testing.T) {
 // TestManual: the operator's manual has every flag, exit code and metric.
 func TestManual(t *testing.T) {
 	read := func(path string) string {
-		text, err := os.ReadFile(filepath.Join("..", "..", path))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", path))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,11 +70,11 @@ func (x Content) String() string {
 }
 
 func (Content) Descriptor() protoreflect.EnumDescriptor {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_enumTypes[0].Descriptor()
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_enumTypes[0].Descriptor()
 }
 
 func (Content) Type() protoreflect.EnumType {
-	return &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_enumTypes[0]
+	return &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_enumTypes[0]
 }
 
 func (x Content) Number() protoreflect.EnumNumber {
@@ -83,7 +83,7 @@ func (x Content) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Content.Descriptor instead.
 func (Content) EnumDescriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{0}
 }
 
 type DescribeNodeRequest struct {
@@ -94,7 +94,7 @@ type DescribeNodeRequest struct {
 
 func (x *DescribeNodeRequest) Reset() {
 	*x = DescribeNodeRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -106,7 +106,7 @@ func (x *DescribeNodeRequest) String() string {
 func (*DescribeNodeRequest) ProtoMessage() {}
 
 func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -119,7 +119,7 @@ func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeNodeRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{0}
 }
 
 type DescribeNodeResponse struct {
@@ -135,7 +135,7 @@ type DescribeNodeResponse struct {
 
 func (x *DescribeNodeResponse) Reset() {
 	*x = DescribeNodeResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -147,7 +147,7 @@ func (x *DescribeNodeResponse) String() string {
 func (*DescribeNodeResponse) ProtoMessage() {}
 
 func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -160,7 +160,7 @@ func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeNodeResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *DescribeNodeResponse) GetDisks() []*Disk {
@@ -221,7 +221,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -233,7 +233,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -246,7 +246,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Disk) GetDiskNumber() uint32 {
@@ -357,7 +357,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +369,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +382,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Partition) GetPartitionNumber() uint32 {
@@ -440,7 +440,7 @@ type Server struct {
 
 func (x *Server) Reset() {
 	*x = Server{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -452,7 +452,7 @@ func (x *Server) String() string {
 func (*Server) ProtoMessage() {}
 
 func (x *Server) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -465,7 +465,7 @@ func (x *Server) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Server.ProtoReflect.Descriptor instead.
 func (*Server) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Server) GetName() string {
@@ -509,7 +509,7 @@ type Mapping struct {
 
 func (x *Mapping) Reset() {
 	*x = Mapping{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +521,7 @@ func (x *Mapping) String() string {
 func (*Mapping) ProtoMessage() {}
 
 func (x *Mapping) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +534,7 @@ func (x *Mapping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mapping.ProtoReflect.Descriptor instead.
 func (*Mapping) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Mapping) GetRemotePath() string {
@@ -588,7 +588,7 @@ type AttachDiskRequest struct {
 
 func (x *AttachDiskRequest) Reset() {
 	*x = AttachDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -600,7 +600,7 @@ func (x *AttachDiskRequest) String() string {
 func (*AttachDiskRequest) ProtoMessage() {}
 
 func (x *AttachDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -613,7 +613,7 @@ func (x *AttachDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachDiskRequest.ProtoReflect.Descriptor instead.
 func (*AttachDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AttachDiskRequest) GetDiskNumber() uint32 {
@@ -730,7 +730,7 @@ type AttachDiskResponse struct {
 
 func (x *AttachDiskResponse) Reset() {
 	*x = AttachDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -742,7 +742,7 @@ func (x *AttachDiskResponse) String() string {
 func (*AttachDiskResponse) ProtoMessage() {}
 
 func (x *AttachDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -755,7 +755,7 @@ func (x *AttachDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachDiskResponse.ProtoReflect.Descriptor instead.
 func (*AttachDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AttachDiskResponse) GetDiskNumber() uint32 {
@@ -774,7 +774,7 @@ type DetachDiskRequest struct {
 
 func (x *DetachDiskRequest) Reset() {
 	*x = DetachDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +786,7 @@ func (x *DetachDiskRequest) String() string {
 func (*DetachDiskRequest) ProtoMessage() {}
 
 func (x *DetachDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +799,7 @@ func (x *DetachDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachDiskRequest.ProtoReflect.Descriptor instead.
 func (*DetachDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DetachDiskRequest) GetDiskNumber() uint32 {
@@ -817,7 +817,7 @@ type DetachDiskResponse struct {
 
 func (x *DetachDiskResponse) Reset() {
 	*x = DetachDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +829,7 @@ func (x *DetachDiskResponse) String() string {
 func (*DetachDiskResponse) ProtoMessage() {}
 
 func (x *DetachDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +842,7 @@ func (x *DetachDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetachDiskResponse.ProtoReflect.Descriptor instead.
 func (*DetachDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{9}
 }
 
 type ReattachDiskRequest struct {
@@ -855,7 +855,7 @@ type ReattachDiskRequest struct {
 
 func (x *ReattachDiskRequest) Reset() {
 	*x = ReattachDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +867,7 @@ func (x *ReattachDiskRequest) String() string {
 func (*ReattachDiskRequest) ProtoMessage() {}
 
 func (x *ReattachDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +880,7 @@ func (x *ReattachDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReattachDiskRequest.ProtoReflect.Descriptor instead.
 func (*ReattachDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReattachDiskRequest) GetDiskNumber() uint32 {
@@ -899,7 +899,7 @@ type ReattachDiskResponse struct {
 
 func (x *ReattachDiskResponse) Reset() {
 	*x = ReattachDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +911,7 @@ func (x *ReattachDiskResponse) String() string {
 func (*ReattachDiskResponse) ProtoMessage() {}
 
 func (x *ReattachDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +924,7 @@ func (x *ReattachDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReattachDiskResponse.ProtoReflect.Descriptor instead.
 func (*ReattachDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReattachDiskResponse) GetDiskNumber() uint32 {
@@ -945,7 +945,7 @@ type GrowDiskRequest struct {
 
 func (x *GrowDiskRequest) Reset() {
 	*x = GrowDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +957,7 @@ func (x *GrowDiskRequest) String() string {
 func (*GrowDiskRequest) ProtoMessage() {}
 
 func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +970,7 @@ func (x *GrowDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskRequest.ProtoReflect.Descriptor instead.
 func (*GrowDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GrowDiskRequest) GetDiskNumber() uint32 {
@@ -995,7 +995,7 @@ type GrowDiskResponse struct {
 
 func (x *GrowDiskResponse) Reset() {
 	*x = GrowDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1007,7 +1007,7 @@ func (x *GrowDiskResponse) String() string {
 func (*GrowDiskResponse) ProtoMessage() {}
 
 func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1020,7 +1020,7 @@ func (x *GrowDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrowDiskResponse.ProtoReflect.Descriptor instead.
 func (*GrowDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{13}
 }
 
 type FailDiskRequest struct {
@@ -1032,7 +1032,7 @@ type FailDiskRequest struct {
 
 func (x *FailDiskRequest) Reset() {
 	*x = FailDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +1044,7 @@ func (x *FailDiskRequest) String() string {
 func (*FailDiskRequest) ProtoMessage() {}
 
 func (x *FailDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1057,7 @@ func (x *FailDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailDiskRequest.ProtoReflect.Descriptor instead.
 func (*FailDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FailDiskRequest) GetDiskNumber() uint32 {
@@ -1075,7 +1075,7 @@ type FailDiskResponse struct {
 
 func (x *FailDiskResponse) Reset() {
 	*x = FailDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1087,7 @@ func (x *FailDiskResponse) String() string {
 func (*FailDiskResponse) ProtoMessage() {}
 
 func (x *FailDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1100,7 @@ func (x *FailDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailDiskResponse.ProtoReflect.Descriptor instead.
 func (*FailDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{15}
 }
 
 type HangDiskRequest struct {
@@ -1112,7 +1112,7 @@ type HangDiskRequest struct {
 
 func (x *HangDiskRequest) Reset() {
 	*x = HangDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1124,7 @@ func (x *HangDiskRequest) String() string {
 func (*HangDiskRequest) ProtoMessage() {}
 
 func (x *HangDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1137,7 @@ func (x *HangDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HangDiskRequest.ProtoReflect.Descriptor instead.
 func (*HangDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HangDiskRequest) GetDiskNumber() uint32 {
@@ -1155,7 +1155,7 @@ type HangDiskResponse struct {
 
 func (x *HangDiskResponse) Reset() {
 	*x = HangDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1167,7 @@ func (x *HangDiskResponse) String() string {
 func (*HangDiskResponse) ProtoMessage() {}
 
 func (x *HangDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1180,7 @@ func (x *HangDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HangDiskResponse.ProtoReflect.Descriptor instead.
 func (*HangDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{17}
 }
 
 type HealDiskRequest struct {
@@ -1192,7 +1192,7 @@ type HealDiskRequest struct {
 
 func (x *HealDiskRequest) Reset() {
 	*x = HealDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1204,7 +1204,7 @@ func (x *HealDiskRequest) String() string {
 func (*HealDiskRequest) ProtoMessage() {}
 
 func (x *HealDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1217,7 +1217,7 @@ func (x *HealDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealDiskRequest.ProtoReflect.Descriptor instead.
 func (*HealDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HealDiskRequest) GetDiskNumber() uint32 {
@@ -1235,7 +1235,7 @@ type HealDiskResponse struct {
 
 func (x *HealDiskResponse) Reset() {
 	*x = HealDiskResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1247,7 @@ func (x *HealDiskResponse) String() string {
 func (*HealDiskResponse) ProtoMessage() {}
 
 func (x *HealDiskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1260,7 @@ func (x *HealDiskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealDiskResponse.ProtoReflect.Descriptor instead.
 func (*HealDiskResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{19}
 }
 
 type AddServerRequest struct {
@@ -1273,7 +1273,7 @@ type AddServerRequest struct {
 
 func (x *AddServerRequest) Reset() {
 	*x = AddServerRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1285,7 @@ func (x *AddServerRequest) String() string {
 func (*AddServerRequest) ProtoMessage() {}
 
 func (x *AddServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1298,7 @@ func (x *AddServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServerRequest.ProtoReflect.Descriptor instead.
 func (*AddServerRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AddServerRequest) GetServer() string {
@@ -1316,7 +1316,7 @@ type AddServerResponse struct {
 
 func (x *AddServerResponse) Reset() {
 	*x = AddServerResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1328,7 @@ func (x *AddServerResponse) String() string {
 func (*AddServerResponse) ProtoMessage() {}
 
 func (x *AddServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1341,7 @@ func (x *AddServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServerResponse.ProtoReflect.Descriptor instead.
 func (*AddServerResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{21}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{21}
 }
 
 type StopServerRequest struct {
@@ -1353,7 +1353,7 @@ type StopServerRequest struct {
 
 func (x *StopServerRequest) Reset() {
 	*x = StopServerRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1365,7 @@ func (x *StopServerRequest) String() string {
 func (*StopServerRequest) ProtoMessage() {}
 
 func (x *StopServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1378,7 @@ func (x *StopServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopServerRequest.ProtoReflect.Descriptor instead.
 func (*StopServerRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{22}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopServerRequest) GetServer() string {
@@ -1396,7 +1396,7 @@ type StopServerResponse struct {
 
 func (x *StopServerResponse) Reset() {
 	*x = StopServerResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[23]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1408,7 @@ func (x *StopServerResponse) String() string {
 func (*StopServerResponse) ProtoMessage() {}
 
 func (x *StopServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[23]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1421,7 @@ func (x *StopServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopServerResponse.ProtoReflect.Descriptor instead.
 func (*StopServerResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{23}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{23}
 }
 
 type StartServerRequest struct {
@@ -1433,7 +1433,7 @@ type StartServerRequest struct {
 
 func (x *StartServerRequest) Reset() {
 	*x = StartServerRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[24]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1445,7 @@ func (x *StartServerRequest) String() string {
 func (*StartServerRequest) ProtoMessage() {}
 
 func (x *StartServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[24]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1458,7 @@ func (x *StartServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartServerRequest.ProtoReflect.Descriptor instead.
 func (*StartServerRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{24}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StartServerRequest) GetServer() string {
@@ -1476,7 +1476,7 @@ type StartServerResponse struct {
 
 func (x *StartServerResponse) Reset() {
 	*x = StartServerResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[25]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1488,7 @@ func (x *StartServerResponse) String() string {
 func (*StartServerResponse) ProtoMessage() {}
 
 func (x *StartServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[25]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1501,7 @@ func (x *StartServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartServerResponse.ProtoReflect.Descriptor instead.
 func (*StartServerResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{25}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{25}
 }
 
 type AddShareRequest struct {
@@ -1515,7 +1515,7 @@ type AddShareRequest struct {
 
 func (x *AddShareRequest) Reset() {
 	*x = AddShareRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[26]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1527,7 +1527,7 @@ func (x *AddShareRequest) String() string {
 func (*AddShareRequest) ProtoMessage() {}
 
 func (x *AddShareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[26]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1540,7 +1540,7 @@ func (x *AddShareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddShareRequest.ProtoReflect.Descriptor instead.
 func (*AddShareRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{26}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AddShareRequest) GetServer() string {
@@ -1565,7 +1565,7 @@ type AddShareResponse struct {
 
 func (x *AddShareResponse) Reset() {
 	*x = AddShareResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[27]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1577,7 +1577,7 @@ func (x *AddShareResponse) String() string {
 func (*AddShareResponse) ProtoMessage() {}
 
 func (x *AddShareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[27]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1590,7 +1590,7 @@ func (x *AddShareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddShareResponse.ProtoReflect.Descriptor instead.
 func (*AddShareResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{27}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{27}
 }
 
 type AddAccountRequest struct {
@@ -1605,7 +1605,7 @@ type AddAccountRequest struct {
 
 func (x *AddAccountRequest) Reset() {
 	*x = AddAccountRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[28]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1617,7 +1617,7 @@ func (x *AddAccountRequest) String() string {
 func (*AddAccountRequest) ProtoMessage() {}
 
 func (x *AddAccountRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[28]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1630,7 +1630,7 @@ func (x *AddAccountRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddAccountRequest.ProtoReflect.Descriptor instead.
 func (*AddAccountRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{28}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AddAccountRequest) GetServer() string {
@@ -1662,7 +1662,7 @@ type AddAccountResponse struct {
 
 func (x *AddAccountResponse) Reset() {
 	*x = AddAccountResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[29]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1674,7 @@ func (x *AddAccountResponse) String() string {
 func (*AddAccountResponse) ProtoMessage() {}
 
 func (x *AddAccountResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[29]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1687,7 @@ func (x *AddAccountResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddAccountResponse.ProtoReflect.Descriptor instead.
 func (*AddAccountResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{29}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{29}
 }
 
 type SetPasswordRequest struct {
@@ -1701,7 +1701,7 @@ type SetPasswordRequest struct {
 
 func (x *SetPasswordRequest) Reset() {
 	*x = SetPasswordRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[30]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1713,7 +1713,7 @@ func (x *SetPasswordRequest) String() string {
 func (*SetPasswordRequest) ProtoMessage() {}
 
 func (x *SetPasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[30]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1726,7 +1726,7 @@ func (x *SetPasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPasswordRequest.ProtoReflect.Descriptor instead.
 func (*SetPasswordRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{30}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetPasswordRequest) GetServer() string {
@@ -1758,7 +1758,7 @@ type SetPasswordResponse struct {
 
 func (x *SetPasswordResponse) Reset() {
 	*x = SetPasswordResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[31]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1770,7 @@ func (x *SetPasswordResponse) String() string {
 func (*SetPasswordResponse) ProtoMessage() {}
 
 func (x *SetPasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[31]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1783,7 @@ func (x *SetPasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPasswordResponse.ProtoReflect.Descriptor instead.
 func (*SetPasswordResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{31}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{31}
 }
 
 type EndSessionsRequest struct {
@@ -1794,7 +1794,7 @@ type EndSessionsRequest struct {
 
 func (x *EndSessionsRequest) Reset() {
 	*x = EndSessionsRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[32]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1806,7 @@ func (x *EndSessionsRequest) String() string {
 func (*EndSessionsRequest) ProtoMessage() {}
 
 func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[32]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1819,7 @@ func (x *EndSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{32}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{32}
 }
 
 type EndSessionsResponse struct {
@@ -1830,7 +1830,7 @@ type EndSessionsResponse struct {
 
 func (x *EndSessionsResponse) Reset() {
 	*x = EndSessionsResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[33]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1842,7 +1842,7 @@ func (x *EndSessionsResponse) String() string {
 func (*EndSessionsResponse) ProtoMessage() {}
 
 func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[33]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1855,7 +1855,7 @@ func (x *EndSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{33}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{33}
 }
 
 type MakeDirectoryRequest struct {
@@ -1868,7 +1868,7 @@ type MakeDirectoryRequest struct {
 
 func (x *MakeDirectoryRequest) Reset() {
 	*x = MakeDirectoryRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[34]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +1880,7 @@ func (x *MakeDirectoryRequest) String() string {
 func (*MakeDirectoryRequest) ProtoMessage() {}
 
 func (x *MakeDirectoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[34]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +1893,7 @@ func (x *MakeDirectoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeDirectoryRequest.ProtoReflect.Descriptor instead.
 func (*MakeDirectoryRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{34}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *MakeDirectoryRequest) GetPath() string {
@@ -1911,7 +1911,7 @@ type MakeDirectoryResponse struct {
 
 func (x *MakeDirectoryResponse) Reset() {
 	*x = MakeDirectoryResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[35]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1923,7 +1923,7 @@ func (x *MakeDirectoryResponse) String() string {
 func (*MakeDirectoryResponse) ProtoMessage() {}
 
 func (x *MakeDirectoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[35]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1936,7 +1936,7 @@ func (x *MakeDirectoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeDirectoryResponse.ProtoReflect.Descriptor instead.
 func (*MakeDirectoryResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{35}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{35}
 }
 
 type RebootRequest struct {
@@ -1947,7 +1947,7 @@ type RebootRequest struct {
 
 func (x *RebootRequest) Reset() {
 	*x = RebootRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[36]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1959,7 +1959,7 @@ func (x *RebootRequest) String() string {
 func (*RebootRequest) ProtoMessage() {}
 
 func (x *RebootRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[36]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1972,7 +1972,7 @@ func (x *RebootRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootRequest.ProtoReflect.Descriptor instead.
 func (*RebootRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{36}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{36}
 }
 
 type RebootResponse struct {
@@ -1983,7 +1983,7 @@ type RebootResponse struct {
 
 func (x *RebootResponse) Reset() {
 	*x = RebootResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[37]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +1995,7 @@ func (x *RebootResponse) String() string {
 func (*RebootResponse) ProtoMessage() {}
 
 func (x *RebootResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[37]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,14 +2008,14 @@ func (x *RebootResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebootResponse.ProtoReflect.Descriptor instead.
 func (*RebootResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP(), []int{37}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP(), []int{37}
 }
 
-var File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto protoreflect.FileDescriptor
+var File_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto protoreflect.FileDescriptor
 
-const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDesc = "" +
+const file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDesc = "" +
 	"\n" +
-	"Jgithub.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1/api.proto\x12\x13csiproxy.control.v1\"\x15\n" +
+	"Egithub.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1/api.proto\x12\x13csiproxy.control.v1\"\x15\n" +
 	"\x13DescribeNodeRequest\"\xdf\x01\n" +
 	"\x14DescribeNodeResponse\x12/\n" +
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.control.v1.DiskR\x05disks\x12%\n" +
@@ -2181,23 +2181,23 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_
 	"\vSetPassword\x12'.csiproxy.control.v1.SetPasswordRequest\x1a(.csiproxy.control.v1.SetPasswordResponse\"\x00\x12b\n" +
 	"\vEndSessions\x12'.csiproxy.control.v1.EndSessionsRequest\x1a(.csiproxy.control.v1.EndSessionsResponse\"\x00\x12h\n" +
 	"\rMakeDirectory\x12).csiproxy.control.v1.MakeDirectoryRequest\x1a*.csiproxy.control.v1.MakeDirectoryResponse\"\x00\x12S\n" +
-	"\x06Reboot\x12\".csiproxy.control.v1.RebootRequest\x1a#.csiproxy.control.v1.RebootResponse\"\x00BBZ@github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1b\x06proto3"
+	"\x06Reboot\x12\".csiproxy.control.v1.RebootRequest\x1a#.csiproxy.control.v1.RebootResponse\"\x00B=Z;github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1b\x06proto3"
 
 var (
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescOnce sync.Once
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescData []byte
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescOnce sync.Once
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescData []byte
 )
 
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescGZIP() []byte {
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescOnce.Do(func() {
-		file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDesc)))
+func file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescGZIP() []byte {
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescOnce.Do(func() {
+		file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDesc)))
 	})
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDescData
+	return file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_goTypes = []any{
+var file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_goTypes = []any{
 	(Content)(0),                  // 0: csiproxy.control.v1.Content
 	(*DescribeNodeRequest)(nil),   // 1: csiproxy.control.v1.DescribeNodeRequest
 	(*DescribeNodeResponse)(nil),  // 2: csiproxy.control.v1.DescribeNodeResponse
@@ -2238,7 +2238,7 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_pr
 	(*RebootRequest)(nil),         // 37: csiproxy.control.v1.RebootRequest
 	(*RebootResponse)(nil),        // 38: csiproxy.control.v1.RebootResponse
 }
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_depIdxs = []int32{
+var file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_depIdxs = []int32{
 	3,  // 0: csiproxy.control.v1.DescribeNodeResponse.disks:type_name -> csiproxy.control.v1.Disk
 	5,  // 1: csiproxy.control.v1.DescribeNodeResponse.servers:type_name -> csiproxy.control.v1.Server
 	6,  // 2: csiproxy.control.v1.DescribeNodeResponse.mappings:type_name -> csiproxy.control.v1.Mapping
@@ -2285,29 +2285,29 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_pr
 	0,  // [0:5] is the sub-list for field type_name
 }
 
-func init() { file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_init() }
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_init() {
-	if File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto != nil {
+func init() { file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_init() }
+func file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_init() {
+	if File_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[2].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[2].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_goTypes,
-		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_depIdxs,
-		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_enumTypes,
-		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_msgTypes,
+		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_goTypes,
+		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_depIdxs,
+		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_enumTypes,
+		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_msgTypes,
 	}.Build()
-	File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto = out.File
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_goTypes = nil
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto_depIdxs = nil
+	File_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto = out.File
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_goTypes = nil
+	file_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto_depIdxs = nil
 }

@@ -12,7 +12,7 @@ import (
 
 // TestSelect_Chart: the Helm chart admits the API groups and versions that there are, and no others.
 func TestSelect_Chart(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "charts", "csi-proxy", "values.schema.json"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", "charts", "csi-proxy", "values.schema.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
