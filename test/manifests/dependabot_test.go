@@ -31,10 +31,14 @@ func TestDependabot(t *testing.T) {
 	}
 	got := map[string][]string{}
 	for _, update := range config.Updates {
-		got[update.Ecosystem] = append(update.Directories, update.Directory)
+		for _, directory := range append(update.Directories, update.Directory) {
+			if directory != "" {
+				got[update.Ecosystem] = append(got[update.Ecosystem], directory)
+			}
+		}
 	}
 	const original = "test/wine/original/go.mod" // requires what the original was released with
-	modules := []string{""}                      // of the field that is not set
+	var modules []string
 	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (name == "bin" || name == "dist" || strings.HasPrefix(entry.Name(), ".") && name != "." || entry.Name() == "testdata") {
 			return fs.SkipDir
