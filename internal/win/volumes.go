@@ -9,25 +9,16 @@ import (
 // GUID in lower case and a trailing backslash.
 type VolumeID string
 
-// volumeIDForm is a volume id in lower case; an x is a hexadecimal digit.
-const volumeIDForm = `\\?\volume{xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx}\`
-
 // ParseVolumeID brings a volume id into our spelling. It accepts any case, with or without the
 // trailing backslash, and nothing else: a caller must not smuggle in \\?\Volume{...}\..\x or
 // another device.
 func ParseVolumeID(text string) (VolumeID, bool) {
-	lower := strings.ToLower(strings.TrimSuffix(text, `\`)) + `\`
-	if len(lower) != len(volumeIDForm) {
+	const begin, end = `\\?\Volume{`, `}\`
+	id, ok := strings.CutSuffix(strings.TrimSuffix(text, `\`)+`\`, end)
+	if !ok || len(id) < len(begin) || !strings.EqualFold(id[:len(begin)], begin) || !isGUID(id[len(begin):]) {
 		return "", false
 	}
-	for i, want := range []byte(volumeIDForm) {
-		got := lower[i]
-		digit := want == 'x' && (got >= '0' && got <= '9' || got >= 'a' && got <= 'f')
-		if got != want && !digit || got == 'x' {
-			return "", false
-		}
-	}
-	return VolumeID(`\\?\Volume` + lower[len(`\\?\volume`):]), true
+	return VolumeID(begin + strings.ToLower(id[len(begin):]) + end), true
 }
 
 // Device is what CreateFile opens to reach the volume itself; with the trailing backslash
