@@ -68,18 +68,15 @@ type diskNode struct {
 }
 
 func (n *diskNode) partition(number uint32) error {
-	_, err := n.API.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number})
-	return err
+	return errOf(n.API.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (n *diskNode) setState(number uint32, online bool) error {
-	_, err := n.API.SetDiskState(n.ctx(), &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
-	return err
+	return errOf(n.API.SetDiskState(n.ctx(), &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
 }
 
 func (n *diskNode) rescan() error {
-	_, err := n.API.Rescan(n.ctx(), &disk.RescanRequest{})
-	return err
+	return errOf(n.API.Rescan(n.ctx(), &disk.RescanRequest{}))
 }
 
 func (n *diskNode) mustPartition(number uint32) {
@@ -303,20 +300,16 @@ func (n *diskNode) numbered(ctx context.Context, number uint32) map[string]error
 		}
 	}
 	call("PartitionDisk", func() error {
-		_, err := n.API.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
 	})
 	call("GetDiskStats", func() error {
-		_, err := n.API.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number}))
 	})
 	call("GetDiskState", func() error {
-		_, err := n.API.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number}))
 	})
 	call("SetDiskState", func() error {
-		_, err := n.API.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false})
-		return err
+		return errOf(n.API.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false}))
 	})
 	return results
 }

@@ -64,23 +64,19 @@ func (n *filesystemNode) path(names ...string) string {
 }
 
 func (n *filesystemNode) mkdir(path string) error {
-	_, err := n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path})
-	return err
+	return errOf(n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path}))
 }
 
 func (n *filesystemNode) rmdir(path string, force bool) error {
-	_, err := n.API.Rmdir(n.ctx(), &filesystem.RmdirRequest{Path: path, Force: force})
-	return err
+	return errOf(n.API.Rmdir(n.ctx(), &filesystem.RmdirRequest{Path: path, Force: force}))
 }
 
 func (n *filesystemNode) rmdirContents(path string) error {
-	_, err := n.API.RmdirContents(n.ctx(), &filesystem.RmdirContentsRequest{Path: path})
-	return err
+	return errOf(n.API.RmdirContents(n.ctx(), &filesystem.RmdirContentsRequest{Path: path}))
 }
 
 func (n *filesystemNode) link(source, target string) error {
-	_, err := n.API.CreateSymlink(n.ctx(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: target})
-	return err
+	return errOf(n.API.CreateSymlink(n.ctx(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: target}))
 }
 
 func (n *filesystemNode) mustMkdir(path string) {

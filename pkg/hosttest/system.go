@@ -55,13 +55,11 @@ type systemNode struct {
 }
 
 func (n *systemNode) start(name string) error {
-	_, err := n.API.StartService(n.ctx(), &system.StartServiceRequest{Name: name})
-	return err
+	return errOf(n.API.StartService(n.ctx(), &system.StartServiceRequest{Name: name}))
 }
 
 func (n *systemNode) stop(name string, force bool) error {
-	_, err := n.API.StopService(n.ctx(), &system.StopServiceRequest{Name: name, Force: force})
-	return err
+	return errOf(n.API.StopService(n.ctx(), &system.StopServiceRequest{Name: name, Force: force}))
 }
 
 func (n *systemNode) get(name string) *system.GetServiceResponse {
