@@ -146,9 +146,7 @@ func (n *diskNode) unchanged(number uint32, do func()) {
 var diskCases = []testCase[*diskNode]{
 	{name: "ListDiskIDs identifies disks", uses: []string{"ListDiskIDs"}, run: func(n *diskNode) {
 		response, err := n.API.ListDiskIDs(n.ctx(), &disk.ListDiskIDsRequest{})
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(err)
 		if response.DiskIDs[n.Empty] == nil || response.DiskIDs[n.Missing] != nil {
 			n.t.Errorf("the disks are %d, want %d among them and %d not",
 				slices.Sorted(maps.Keys(response.DiskIDs)), n.Empty, n.Missing)
@@ -166,9 +164,7 @@ var diskCases = []testCase[*diskNode]{
 	}},
 	{name: "ListDiskLocations locates disks", run: func(n *diskNode) {
 		response, err := n.API.ListDiskLocations(n.ctx(), &disk.ListDiskLocationsRequest{})
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(err)
 		for number, want := range n.Locations {
 			if got := response.DiskLocations[number]; got == nil || *got != want {
 				n.t.Errorf("disk %d is at %+v, want %+v", number, got, want)
