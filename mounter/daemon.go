@@ -129,8 +129,7 @@ const omitOption = ", or omit the option"
 func isUnimplemented(err error) bool { return failure.ClassOf(err) == failure.Unsupported }
 
 func (d *daemon) rescan(ctx context.Context) error {
-	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.Rescan, &diskv1.RescanRequest{})
-	return err
+	return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.Rescan, &diskv1.RescanRequest{}))
 }
 
 func (d *daemon) diskSize(ctx context.Context, number uint32) (int64, error) {
@@ -139,13 +138,11 @@ func (d *daemon) diskSize(ctx context.Context, number uint32) (int64, error) {
 }
 
 func (d *daemon) partition(ctx context.Context, number uint32) error {
-	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number})
-	return err
+	return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (d *daemon) setOnline(ctx context.Context, number uint32, online bool) error {
-	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
-	return err
+	return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
 }
 
 func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
@@ -189,12 +186,10 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 
 func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
 	if options == (FormatOptions{}) {
-		_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
-		return err
+		return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id}))
 	}
 	ask := func(request *extensionv1.Volume) error {
-		_, err := call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request)
-		return err
+		return errOf(call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request))
 	}
 	err := ask(&extensionv1.Volume{
 		Id: id, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
@@ -204,13 +199,11 @@ func (d *daemon) format(ctx context.Context, id string, options FormatOptions) e
 }
 
 func (d *daemon) mount(ctx context.Context, id, path string) error {
-	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: path})
-	return err
+	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: path}))
 }
 
 func (d *daemon) unmount(ctx context.Context, id, path string) error {
-	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: path})
-	return err
+	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}))
 }
 
 func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
@@ -220,14 +213,12 @@ func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
 }
 
 func (d *daemon) flush(ctx context.Context, id string) error {
-	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id})
-	return err
+	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 }
 
 func (d *daemon) grow(ctx context.Context, id string) error {
 	// no size is all of it
-	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id})
-	return err
+	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id}))
 }
 
 func (d *daemon) volumeSpace(ctx context.Context, id string) (Usage, error) {
@@ -258,19 +249,16 @@ func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
 }
 
 func (d *daemon) makeDir(ctx context.Context, path string) error {
-	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Mkdir, &filesystemv1.MkdirRequest{Path: path})
-	return err
+	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Mkdir, &filesystemv1.MkdirRequest{Path: path}))
 }
 
 func (d *daemon) link(ctx context.Context, path, target string) error {
-	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.CreateSymlink,
-		&filesystemv1.CreateSymlinkRequest{SourcePath: target, TargetPath: path})
-	return err
+	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.CreateSymlink,
+		&filesystemv1.CreateSymlinkRequest{SourcePath: target, TargetPath: path}))
 }
 
 func (d *daemon) remove(ctx context.Context, path string) error {
-	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path})
-	return err
+	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path}))
 }
 
 func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
@@ -281,8 +269,7 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 		return err
 	}
 	ask := func(request *extensionv1.NewSmbGlobalMappingRequest) error {
-		_, err := call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.NewSmbGlobalMapping, request)
-		return err
+		return errOf(call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.NewSmbGlobalMapping, request))
 	}
 	request := &extensionv1.NewSmbGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password, RefuseOtherUser: share.RefuseOtherUser,
@@ -296,8 +283,7 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 }
 
 func (d *daemon) unmapShare(ctx context.Context, remote string) error {
-	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote})
-	return err
+	return errOf(call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}))
 }
 
 func (d *daemon) close() error {

@@ -62,6 +62,17 @@ func newLibrary(s *settings) (*library, error) {
 	return l, nil
 }
 
+// errOf returns the error of a call whose response says nothing.
+func errOf[Response any](_ Response, err error) error { return err }
+
+// responseOf returns an empty response if a call has failed.
+func responseOf[Response any](response *Response, err error) (*Response, error) {
+	if err != nil {
+		return new(Response), err
+	}
+	return response, nil
+}
+
 func (l *library) findDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
 	found, err := l.machine.FindDisk(ctx, query)
 	if err != nil {
@@ -71,163 +82,118 @@ func (l *library) findDisk(ctx context.Context, query nodeapi.Query) (uint32, er
 }
 
 func (l *library) rescan(ctx context.Context) error {
-	_, err := l.disks.Rescan(ctx, &disk.RescanRequest{})
-	return err
+	return errOf(l.disks.Rescan(ctx, &disk.RescanRequest{}))
 }
 
 func (l *library) diskSize(ctx context.Context, number uint32) (int64, error) {
-	response, err := l.disks.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number})
-	if err != nil {
-		return 0, err
-	}
-	return response.TotalBytes, nil
+	response, err := responseOf(l.disks.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number}))
+	return response.TotalBytes, err
 }
 
 func (l *library) partition(ctx context.Context, number uint32) error {
-	_, err := l.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number})
-	return err
+	return errOf(l.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (l *library) setOnline(ctx context.Context, number uint32, online bool) error {
-	_, err := l.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
-	return err
+	return errOf(l.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
 }
 
 func (l *library) onlineReadOnly(ctx context.Context, number uint32) error {
-	_, err := l.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: number})
-	return err
+	return errOf(l.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: number}))
 }
 
 func (l *library) isReadOnly(ctx context.Context, number uint32) (bool, error) {
-	response, err := l.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: number})
-	if err != nil {
-		return false, err
-	}
-	return response.IsReadOnly, nil
+	response, err := responseOf(l.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: number}))
+	return response.IsReadOnly, err
 }
 
 func (l *library) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
-	_, err := l.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly})
-	return err
+	return errOf(l.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly}))
 }
 
 func (l *library) volumes(ctx context.Context, number uint32) ([]string, error) {
-	response, err := l.vols.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number})
-	if err != nil {
-		return nil, err
-	}
-	return response.VolumeIDs, nil
+	response, err := responseOf(l.vols.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number}))
+	return response.VolumeIDs, err
 }
 
 func (l *library) diskOf(ctx context.Context, id string) (uint32, error) {
-	response, err := l.vols.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: id})
-	if err != nil {
-		return 0, err
-	}
-	return response.DiskNumber, nil
+	response, err := responseOf(l.vols.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: id}))
+	return response.DiskNumber, err
 }
 
 func (l *library) isFormatted(ctx context.Context, id string) (bool, error) {
-	response, err := l.vols.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeID: id})
-	if err != nil {
-		return false, err
-	}
-	return response.Formatted, nil
+	response, err := responseOf(l.vols.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeID: id}))
+	return response.Formatted, err
 }
 
 func (l *library) format(ctx context.Context, id string, options FormatOptions) error {
-	_, err := l.vols.FormatVolume(ctx, &volume.FormatVolumeRequest{
+	return errOf(l.vols.FormatVolume(ctx, &volume.FormatVolumeRequest{
 		VolumeID: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
-	})
-	return err
+	}))
 }
 
 func (l *library) mount(ctx context.Context, id, path string) error {
-	_, err := l.vols.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: id, TargetPath: path})
-	return err
+	return errOf(l.vols.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: id, TargetPath: path}))
 }
 
 func (l *library) unmount(ctx context.Context, id, path string) error {
-	_, err := l.vols.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeID: id, TargetPath: path})
-	return err
+	return errOf(l.vols.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeID: id, TargetPath: path}))
 }
 
 func (l *library) mountedAt(ctx context.Context, path string) (string, error) {
-	response, err := l.vols.GetVolumeIDFromTargetPath(ctx, &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
-	if err != nil {
-		return "", err
-	}
-	return response.VolumeID, nil
+	response, err := responseOf(l.vols.GetVolumeIDFromTargetPath(ctx, &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path}))
+	return response.VolumeID, err
 }
 
 func (l *library) flush(ctx context.Context, id string) error {
-	_, err := l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id})
-	return err
+	return errOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id}))
 }
 
 func (l *library) grow(ctx context.Context, id string) error {
-	_, err := l.vols.ResizeVolume(ctx, &volume.ResizeVolumeRequest{VolumeID: id}) // no size is all of it
-	return err
+	return errOf(l.vols.ResizeVolume(ctx, &volume.ResizeVolumeRequest{VolumeID: id})) // no size is all of it
 }
 
 func (l *library) volumeSpace(ctx context.Context, id string) (Usage, error) {
-	response, err := l.vols.GetVolumeStats(ctx, &volume.GetVolumeStatsRequest{VolumeID: id})
-	if err != nil {
-		return Usage{}, err
-	}
-	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.TotalBytes - response.UsedBytes}, nil
+	response, err := responseOf(l.vols.GetVolumeStats(ctx, &volume.GetVolumeStatsRequest{VolumeID: id}))
+	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.TotalBytes - response.UsedBytes}, err
 }
 
 func (l *library) pathSpace(ctx context.Context, path string) (Usage, error) {
-	response, err := l.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: path})
-	if err != nil {
-		return Usage{}, err
-	}
-	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.AvailableBytes}, nil
+	response, err := responseOf(l.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: path}))
+	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.AvailableBytes}, err
 }
 
 func (l *library) exists(ctx context.Context, path string) (bool, error) {
-	response, err := l.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path})
-	if err != nil {
-		return false, err
-	}
-	return response.Exists, nil
+	response, err := responseOf(l.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path}))
+	return response.Exists, err
 }
 
 func (l *library) leads(ctx context.Context, path string) (bool, error) {
-	response, err := l.files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: path})
-	if err != nil {
-		return false, err
-	}
-	return response.IsSymlink, nil
+	response, err := responseOf(l.files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: path}))
+	return response.IsSymlink, err
 }
 
 func (l *library) makeDir(ctx context.Context, path string) error {
-	_, err := l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path})
-	return err
+	return errOf(l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path}))
 }
 
 func (l *library) link(ctx context.Context, path, target string) error {
-	_, err := l.files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: target, TargetPath: path})
-	return err
+	return errOf(l.files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: target, TargetPath: path}))
 }
 
 func (l *library) remove(ctx context.Context, path string) error {
-	_, err := l.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path})
-	return err
+	return errOf(l.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path}))
 }
 
 func (l *library) mapShare(ctx context.Context, share Share, path string) error {
-	_, err := l.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
+	return errOf(l.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
 		Privacy: smb.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
-	})
-	return err
+	}))
 }
 
 func (l *library) unmapShare(ctx context.Context, remote string) error {
-	_, err := l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote})
-	return err
+	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}))
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

@@ -2,7 +2,6 @@ package win
 
 import (
 	"context"
-	"regexp"
 	"strings"
 )
 
@@ -10,18 +9,16 @@ import (
 // GUID in lower case and a trailing backslash.
 type VolumeID string
 
-// A volume id of a request must match this before it is used in a path, so that a caller cannot
-// smuggle in \\?\Volume{...}\..\x or another device.
-var volumeID = regexp.MustCompile(`^\\\\\?\\[Vv][Oo][Ll][Uu][Mm][Ee](\{[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\})\\?$`)
-
 // ParseVolumeID brings a volume id into our spelling. It accepts any case, with or without the
-// trailing backslash, and nothing else.
+// trailing backslash, and nothing else: a caller must not smuggle in \\?\Volume{...}\..\x or
+// another device.
 func ParseVolumeID(text string) (VolumeID, bool) {
-	match := volumeID.FindStringSubmatch(text)
-	if match == nil {
+	const begin, end = `\\?\Volume{`, `}\`
+	id, ok := strings.CutSuffix(strings.TrimSuffix(text, `\`)+`\`, end)
+	if !ok || len(id) < len(begin) || !strings.EqualFold(id[:len(begin)], begin) || !isGUID(id[len(begin):]) {
 		return "", false
 	}
-	return VolumeID(`\\?\Volume` + strings.ToLower(match[1]) + `\`), true
+	return VolumeID(begin + strings.ToLower(id[len(begin):]) + end), true
 }
 
 // Device is what CreateFile opens to reach the volume itself; with the trailing backslash

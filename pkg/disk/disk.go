@@ -91,81 +91,60 @@ func New(hostAPI diskapi.HostAPI) (*Disk, error) {
 
 // GetDiskState implements Interface.
 func (d *Disk) GetDiskState(ctx context.Context, request *GetDiskStateRequest) (*GetDiskStateResponse, error) {
-	h, err := hostctx.Begin(ctx, "get state of a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	online, err := h.GetDiskState(request.DiskNumber)
-	if err != nil {
-		return nil, winerr.Wrap("get state of", object(request.DiskNumber), err)
-	}
-	return &GetDiskStateResponse{IsOnline: online}, nil
+	return hostctx.Do(ctx, "get state of a disk", d.host, request, func(h diskapi.HostAPI, out *GetDiskStateResponse) (err error) {
+		out.IsOnline, err = h.GetDiskState(request.DiskNumber)
+		return winerr.Wrap("get state of", object(request.DiskNumber), err)
+	})
 }
 
 // GetDiskStats implements Interface.
 func (d *Disk) GetDiskStats(ctx context.Context, request *GetDiskStatsRequest) (*GetDiskStatsResponse, error) {
-	h, err := hostctx.Begin(ctx, "get size of a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	size, err := h.GetDiskStats(request.DiskNumber)
-	if err != nil {
-		return nil, winerr.Wrap("get size of", object(request.DiskNumber), err)
-	}
-	return &GetDiskStatsResponse{TotalBytes: size}, nil
+	return hostctx.Do(ctx, "get size of a disk", d.host, request, func(h diskapi.HostAPI, out *GetDiskStatsResponse) (err error) {
+		out.TotalBytes, err = h.GetDiskStats(request.DiskNumber)
+		return winerr.Wrap("get size of", object(request.DiskNumber), err)
+	})
 }
 
 // ListDiskIDs implements Interface.
 func (d *Disk) ListDiskIDs(ctx context.Context, request *ListDiskIDsRequest) (*ListDiskIDsResponse, error) {
 	const op = "list disk ids"
-	h, err := hostctx.Begin(ctx, op, d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	found, err := h.ListDiskIDs()
-	if err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	ids := make(map[uint32]*DiskIDs, len(found))
-	for number, id := range found {
-		ids[number] = &DiskIDs{Page83: id.Page83, SerialNumber: id.SerialNumber}
-	}
-	return &ListDiskIDsResponse{DiskIDs: ids}, nil
+	return hostctx.Do(ctx, op, d.host, request, func(h diskapi.HostAPI, out *ListDiskIDsResponse) error {
+		found, err := h.ListDiskIDs()
+		if err != nil {
+			return winerr.Wrap(op, "", err)
+		}
+		out.DiskIDs = make(map[uint32]*DiskIDs, len(found))
+		for number, id := range found {
+			out.DiskIDs[number] = &DiskIDs{Page83: id.Page83, SerialNumber: id.SerialNumber}
+		}
+		return nil
+	})
 }
 
 // ListDiskLocations implements Interface.
 func (d *Disk) ListDiskLocations(ctx context.Context, request *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error) {
 	const op = "list disk locations"
-	h, err := hostctx.Begin(ctx, op, d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	found, err := h.ListDiskLocations()
-	if err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	locations := make(map[uint32]*DiskLocation, len(found))
-	for number, at := range found {
-		locations[number] = &DiskLocation{Adapter: at.Adapter, Bus: at.Bus, Target: at.Target, LUNID: at.LUNID}
-	}
-	return &ListDiskLocationsResponse{DiskLocations: locations}, nil
+	return hostctx.Do(ctx, op, d.host, request, func(h diskapi.HostAPI, out *ListDiskLocationsResponse) error {
+		found, err := h.ListDiskLocations()
+		if err != nil {
+			return winerr.Wrap(op, "", err)
+		}
+		out.DiskLocations = make(map[uint32]*DiskLocation, len(found))
+		for number, at := range found {
+			out.DiskLocations[number] = &DiskLocation{Adapter: at.Adapter, Bus: at.Bus, Target: at.Target, LUNID: at.LUNID}
+		}
+		return nil
+	})
 }
 
 // PartitionDisk implements Interface.
 func (d *Disk) PartitionDisk(ctx context.Context, request *PartitionDiskRequest) (*PartitionDiskResponse, error) {
-	h, err := hostctx.Begin(ctx, "partition a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if whole, ok := h.(diskapi.WholePartitioner); ok {
-		err = winerr.Wrap("partition", object(request.DiskNumber), whole.PartitionDisk(request.DiskNumber))
-	} else {
-		err = partition(ctx, h, request.DiskNumber)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &PartitionDiskResponse{}, nil
+	return hostctx.Do(ctx, "partition a disk", d.host, request, func(h diskapi.HostAPI, _ *PartitionDiskResponse) error {
+		if whole, ok := h.(diskapi.WholePartitioner); ok {
+			return winerr.Wrap("partition", object(request.DiskNumber), whole.PartitionDisk(request.DiskNumber))
+		}
+		return partition(ctx, h, request.DiskNumber)
+	})
 }
 
 // partition is PartitionDisk on a host that can only do it step by step. Each step is
@@ -202,26 +181,16 @@ func partition(ctx context.Context, h diskapi.HostAPI, number uint32) error {
 // Rescan implements Interface.
 func (d *Disk) Rescan(ctx context.Context, request *RescanRequest) (*RescanResponse, error) {
 	const op = "rescan disks"
-	h, err := hostctx.Begin(ctx, op, d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.Rescan(); err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	return &RescanResponse{}, nil
+	return hostctx.Do(ctx, op, d.host, request, func(h diskapi.HostAPI, _ *RescanResponse) error {
+		return winerr.Wrap(op, "", h.Rescan())
+	})
 }
 
 // SetDiskState implements Interface.
 func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (*SetDiskStateResponse, error) {
-	h, err := hostctx.Begin(ctx, "set state of a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.SetDiskState(request.DiskNumber, request.IsOnline); err != nil {
-		return nil, winerr.Wrap("set state of", object(request.DiskNumber), err)
-	}
-	return &SetDiskStateResponse{}, nil
+	return hostctx.Do(ctx, "set state of a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskStateResponse) error {
+		return winerr.Wrap("set state of", object(request.DiskNumber), h.SetDiskState(request.DiskNumber, request.IsOnline))
+	})
 }
 
 // SetDiskReadOnly makes a disk read-only or writable, and returns when it is. A disk that already
@@ -231,18 +200,13 @@ func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (
 // It is not part of Interface, so that implementations of that which drivers have still compile.
 func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error) {
 	const op = "set read-only state of"
-	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	setter, ok := h.(diskapi.ReadOnlySetter)
-	if !ok {
-		return nil, noReadOnlySetter(op, request.DiskNumber)
-	}
-	if err := setter.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly); err != nil {
-		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
-	}
-	return &SetDiskReadOnlyResponse{}, nil
+	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskReadOnlyResponse) error {
+		setter, ok := h.(diskapi.ReadOnlySetter)
+		if !ok {
+			return noReadOnlySetter(op, request.DiskNumber)
+		}
+		return winerr.Wrap(op, object(request.DiskNumber), setter.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly))
+	})
 }
 
 // OnlineDiskReadOnly brings a disk online so that no file system on it is ever mounted for writing,
@@ -250,37 +214,27 @@ func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequ
 // volumes away for a moment. It is not part of Interface either.
 func (d *Disk) OnlineDiskReadOnly(ctx context.Context, request *OnlineDiskReadOnlyRequest) (*OnlineDiskReadOnlyResponse, error) {
 	const op = "bring online read-only"
-	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	setter, ok := h.(diskapi.ReadOnlySetter)
-	if !ok {
-		return nil, noReadOnlySetter(op, request.DiskNumber)
-	}
-	if err := setter.OnlineDiskReadOnly(request.DiskNumber); err != nil {
-		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
-	}
-	return &OnlineDiskReadOnlyResponse{}, nil
+	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, _ *OnlineDiskReadOnlyResponse) error {
+		setter, ok := h.(diskapi.ReadOnlySetter)
+		if !ok {
+			return noReadOnlySetter(op, request.DiskNumber)
+		}
+		return winerr.Wrap(op, object(request.DiskNumber), setter.OnlineDiskReadOnly(request.DiskNumber))
+	})
 }
 
 // GetDiskReadOnly reports whether a disk is read-only, online or not. It is not part of Interface
 // either.
 func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {
 	const op = "get read-only state of"
-	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
-	if err != nil {
-		return nil, err
-	}
-	setter, ok := h.(diskapi.ReadOnlySetter)
-	if !ok {
-		return nil, noReadOnlySetter(op, request.DiskNumber)
-	}
-	readOnly, err := setter.GetDiskReadOnly(request.DiskNumber)
-	if err != nil {
-		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
-	}
-	return &GetDiskReadOnlyResponse{IsReadOnly: readOnly}, nil
+	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, out *GetDiskReadOnlyResponse) (err error) {
+		setter, ok := h.(diskapi.ReadOnlySetter)
+		if !ok {
+			return noReadOnlySetter(op, request.DiskNumber)
+		}
+		out.IsReadOnly, err = setter.GetDiskReadOnly(request.DiskNumber)
+		return winerr.Wrap(op, object(request.DiskNumber), err)
+	})
 }
 
 func noReadOnlySetter(op string, diskNumber uint32) error {

@@ -156,96 +156,71 @@ func cleanAnyPath(op, path string) (string, error) {
 // CreateSymlink makes a directory link at TargetPath that leads to SourcePath.
 func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRequest) (*CreateSymlinkResponse, error) {
 	const op = "create link"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	source, err := cleanPath(op, request.SourcePath)
-	if err != nil {
-		return nil, err
-	}
-	target, err := cleanPath(op, request.TargetPath)
-	if err != nil {
-		return nil, err
-	}
-	err = host.CreateSymlink(source, target)
-	f.removed(ctx, target)
-	if err != nil {
-		return nil, winerr.Wrap(op, target, err)
-	}
-	return &CreateSymlinkResponse{}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, _ *CreateSymlinkResponse) error {
+		source, err := cleanPath(op, request.SourcePath)
+		if err != nil {
+			return err
+		}
+		target, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		err = host.CreateSymlink(source, target)
+		f.removed(ctx, target)
+		return winerr.Wrap(op, target, err)
+	})
 }
 
 // IsSymlink reports whether Path is a link or mounted folder whose target exists.
 func (f *Filesystem) IsSymlink(ctx context.Context, request *IsSymlinkRequest) (*IsSymlinkResponse, error) {
 	const op = "inspect link"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	isSymlink, err := host.IsSymlink(path)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &IsSymlinkResponse{IsSymlink: isSymlink}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *IsSymlinkResponse) (err error) {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		out.IsSymlink, err = host.IsSymlink(path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // Mkdir makes a directory and its missing parents.
 func (f *Filesystem) Mkdir(ctx context.Context, request *MkdirRequest) (*MkdirResponse, error) {
 	const op = "create directory"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := host.Mkdir(path); err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &MkdirResponse{}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, _ *MkdirResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, path, host.Mkdir(path))
+	})
 }
 
 // PathExists reports whether anything has the name Path.
 func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest) (*PathExistsResponse, error) {
 	const op = "look up"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	exists, err := host.PathExists(path)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &PathExistsResponse{Exists: exists}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *PathExistsResponse) (err error) {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		out.Exists, err = host.PathExists(path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // PathValid reports whether Path, local or on the network, can be reached. The response is never
 // nil, since callers of the original read it in spite of an error.
 func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (*PathValidResponse, error) {
 	const op = "look up"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return &PathValidResponse{}, err
-	}
-	path, err := cleanAnyPath(op, request.Path)
-	if err != nil {
-		return &PathValidResponse{}, err
-	}
-	valid, err := host.PathValid(path)
-	if err != nil {
-		return &PathValidResponse{}, winerr.Wrap(op, path, err)
-	}
-	return &PathValidResponse{Valid: valid}, nil
+	return hostctx.Fill(ctx, op, f.host, request, func(host fsapi.HostAPI, out *PathValidResponse) (err error) {
+		path, err := cleanAnyPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		out.Valid, err = host.PathValid(path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // GetPathStats reports how large and how full the volume or share is that Path leads to: a volume at
@@ -253,82 +228,63 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 // with errors.ErrUnsupported on a host that is not a fsapi.SpaceMeasurer.
 func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequest) (*GetPathStatsResponse, error) {
 	const op = "measure"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	measurer, ok := host.(fsapi.SpaceMeasurer)
-	if !ok {
-		return nil, winerr.New(winerr.Unsupported, op, path, "the host API does not implement SpaceMeasurer")
-	}
-	total, available, err := measurer.PathStats(path)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &GetPathStatsResponse{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *GetPathStatsResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		measurer, ok := host.(fsapi.SpaceMeasurer)
+		if !ok {
+			return winerr.New(winerr.Unsupported, op, path, "the host API does not implement SpaceMeasurer")
+		}
+		out.TotalBytes, out.AvailableBytes, err = measurer.PathStats(path)
+		out.UsedBytes = out.TotalBytes - out.AvailableBytes
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it
 // lists. It fails with errors.ErrUnsupported on a host that is not a fsapi.DirectoryLister.
 func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRequest) (*ListDirectoryResponse, error) {
 	const op = "list"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	lister, ok := host.(fsapi.DirectoryLister)
-	if !ok {
-		return nil, winerr.New(winerr.Unsupported, op, path, "the host API does not implement DirectoryLister")
-	}
-	entries, more, err := lister.ListDirectory(path, MaxListed)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &ListDirectoryResponse{Entries: entries, Truncated: more}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *ListDirectoryResponse) (err error) {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		lister, ok := host.(fsapi.DirectoryLister)
+		if !ok {
+			return winerr.New(winerr.Unsupported, op, path, "the host API does not implement DirectoryLister")
+		}
+		out.Entries, out.Truncated, err = lister.ListDirectory(path, MaxListed)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // Rmdir removes a directory, a link or a mounted folder.
 func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirResponse, error) {
 	const op = "remove"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	err = host.Rmdir(path, request.Force)
-	f.removed(ctx, path)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &RmdirResponse{}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, _ *RmdirResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		err = host.Rmdir(path, request.Force)
+		f.removed(ctx, path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // RmdirContents removes everything in a directory and keeps the directory.
 func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRequest) (*RmdirContentsResponse, error) {
 	const op = "remove contents of"
-	host, err := hostctx.Begin(ctx, op, f.host, request)
-	if err != nil {
-		return nil, err
-	}
-	path, err := cleanPath(op, request.Path)
-	if err != nil {
-		return nil, err
-	}
-	err = host.RmdirContents(path)
-	f.removed(ctx, path)
-	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
-	}
-	return &RmdirContentsResponse{}, nil
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, _ *RmdirContentsResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		err = host.RmdirContents(path)
+		f.removed(ctx, path)
+		return winerr.Wrap(op, path, err)
+	})
 }

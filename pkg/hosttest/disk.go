@@ -68,18 +68,15 @@ type diskNode struct {
 }
 
 func (n *diskNode) partition(number uint32) error {
-	_, err := n.API.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number})
-	return err
+	return errOf(n.API.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (n *diskNode) setState(number uint32, online bool) error {
-	_, err := n.API.SetDiskState(n.ctx(), &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
-	return err
+	return errOf(n.API.SetDiskState(n.ctx(), &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
 }
 
 func (n *diskNode) rescan() error {
-	_, err := n.API.Rescan(n.ctx(), &disk.RescanRequest{})
-	return err
+	return errOf(n.API.Rescan(n.ctx(), &disk.RescanRequest{}))
 }
 
 func (n *diskNode) mustPartition(number uint32) {
@@ -149,9 +146,7 @@ func (n *diskNode) unchanged(number uint32, do func()) {
 var diskCases = []testCase[*diskNode]{
 	{name: "ListDiskIDs identifies disks", uses: []string{"ListDiskIDs"}, run: func(n *diskNode) {
 		response, err := n.API.ListDiskIDs(n.ctx(), &disk.ListDiskIDsRequest{})
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(err)
 		if response.DiskIDs[n.Empty] == nil || response.DiskIDs[n.Missing] != nil {
 			n.t.Errorf("the disks are %d, want %d among them and %d not",
 				slices.Sorted(maps.Keys(response.DiskIDs)), n.Empty, n.Missing)
@@ -169,9 +164,7 @@ var diskCases = []testCase[*diskNode]{
 	}},
 	{name: "ListDiskLocations locates disks", run: func(n *diskNode) {
 		response, err := n.API.ListDiskLocations(n.ctx(), &disk.ListDiskLocationsRequest{})
-		if err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(err)
 		for number, want := range n.Locations {
 			if got := response.DiskLocations[number]; got == nil || *got != want {
 				n.t.Errorf("disk %d is at %+v, want %+v", number, got, want)
@@ -303,20 +296,16 @@ func (n *diskNode) numbered(ctx context.Context, number uint32) map[string]error
 		}
 	}
 	call("PartitionDisk", func() error {
-		_, err := n.API.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
 	})
 	call("GetDiskStats", func() error {
-		_, err := n.API.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number}))
 	})
 	call("GetDiskState", func() error {
-		_, err := n.API.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number})
-		return err
+		return errOf(n.API.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number}))
 	})
 	call("SetDiskState", func() error {
-		_, err := n.API.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false})
-		return err
+		return errOf(n.API.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false}))
 	})
 	return results
 }

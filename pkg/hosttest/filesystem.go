@@ -64,37 +64,29 @@ func (n *filesystemNode) path(names ...string) string {
 }
 
 func (n *filesystemNode) mkdir(path string) error {
-	_, err := n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path})
-	return err
+	return errOf(n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path}))
 }
 
 func (n *filesystemNode) rmdir(path string, force bool) error {
-	_, err := n.API.Rmdir(n.ctx(), &filesystem.RmdirRequest{Path: path, Force: force})
-	return err
+	return errOf(n.API.Rmdir(n.ctx(), &filesystem.RmdirRequest{Path: path, Force: force}))
 }
 
 func (n *filesystemNode) rmdirContents(path string) error {
-	_, err := n.API.RmdirContents(n.ctx(), &filesystem.RmdirContentsRequest{Path: path})
-	return err
+	return errOf(n.API.RmdirContents(n.ctx(), &filesystem.RmdirContentsRequest{Path: path}))
 }
 
 func (n *filesystemNode) link(source, target string) error {
-	_, err := n.API.CreateSymlink(n.ctx(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: target})
-	return err
+	return errOf(n.API.CreateSymlink(n.ctx(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: target}))
 }
 
 func (n *filesystemNode) mustMkdir(path string) {
 	n.t.Helper()
-	if err := n.mkdir(path); err != nil {
-		n.t.Fatal(err)
-	}
+	n.must(n.mkdir(path))
 }
 
 func (n *filesystemNode) mustWrite(path, content string) {
 	n.t.Helper()
-	if err := n.WriteFile(path, content); err != nil {
-		n.t.Fatal(err)
-	}
+	n.must(n.WriteFile(path, content))
 }
 
 // needLinks skips the case if the node has no links.
@@ -108,9 +100,7 @@ func (n *filesystemNode) needLinks() {
 func (n *filesystemNode) mustLink(source, target string) {
 	n.t.Helper()
 	n.needLinks()
-	if err := n.link(source, target); err != nil {
-		n.t.Fatal(err)
-	}
+	n.must(n.link(source, target))
 }
 
 func (n *filesystemNode) mustMount(path string) {
@@ -118,9 +108,7 @@ func (n *filesystemNode) mustMount(path string) {
 	if n.MountVolume == nil {
 		n.t.Skip("this node cannot mount a volume")
 	}
-	if err := n.MountVolume(path); err != nil {
-		n.t.Fatal(err)
-	}
+	n.must(n.MountVolume(path))
 }
 
 func (n *filesystemNode) wantExists(path string, want bool) {
@@ -292,9 +280,7 @@ var filesystemCases = []testCase[*filesystemNode]{
 		n.mustLink(n.path("target"), n.path("tree", "sub", "link"))
 		n.mustMount(n.path("tree", "sub", "mount"))
 		n.mustWrite(n.path("tree", "sub", "mount", "precious"), "volume data")
-		if err := n.rmdir(n.path("tree"), true); err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(n.rmdir(n.path("tree"), true))
 		n.wantExists(n.path("tree"), false)
 		n.wantContent(n.path("target", "file"), "data")
 		n.mustMount(n.path("again"))
@@ -312,9 +298,7 @@ var filesystemCases = []testCase[*filesystemNode]{
 	}},
 	{name: "Rmdir of a mounted folder works after the volume is gone", run: func(n *filesystemNode) {
 		n.mustMount(n.path("mount"))
-		if err := n.LoseVolume(); err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(n.LoseVolume())
 		twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("mount"), true) })
 		n.wantExists(n.path("mount"), false)
 	}},
@@ -383,9 +367,7 @@ var filesystemCases = []testCase[*filesystemNode]{
 		n.wantSymlink(n.path("mount"), true)
 		n.mustLink(n.path("mount"), n.path("link"))
 		n.wantSymlink(n.path("link"), true)
-		if err := n.LoseVolume(); err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(n.LoseVolume())
 		n.wantSymlink(n.path("mount"), false)
 		n.wantSymlink(n.path("link"), false)
 	}},

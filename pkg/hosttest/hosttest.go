@@ -54,6 +54,9 @@ func runCases[Node any](t *testing.T, cases []testCase[Node], newNode func(*test
 	}
 }
 
+// errOf returns the error of a call.
+func errOf[Response any](_ *Response, err error) error { return err }
+
 // runner runs one case on a node.
 type runner struct{ t *testing.T }
 

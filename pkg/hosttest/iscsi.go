@@ -78,13 +78,11 @@ type iscsiNode struct {
 }
 
 func (n *iscsiNode) add(portal *iscsi.TargetPortal) error {
-	_, err := n.API.AddTargetPortal(n.ctx(), &iscsi.AddTargetPortalRequest{TargetPortal: portal})
-	return err
+	return errOf(n.API.AddTargetPortal(n.ctx(), &iscsi.AddTargetPortalRequest{TargetPortal: portal}))
 }
 
 func (n *iscsiNode) remove(portal *iscsi.TargetPortal) error {
-	_, err := n.API.RemoveTargetPortal(n.ctx(), &iscsi.RemoveTargetPortalRequest{TargetPortal: portal})
-	return err
+	return errOf(n.API.RemoveTargetPortal(n.ctx(), &iscsi.RemoveTargetPortalRequest{TargetPortal: portal}))
 }
 
 func (n *iscsiNode) discover(portal *iscsi.TargetPortal) ([]string, error) {
@@ -107,20 +105,17 @@ func (n *iscsiNode) portals() []iscsi.TargetPortal {
 }
 
 func (n *iscsiNode) connect(target string) error {
-	_, err := n.API.ConnectTarget(n.ctx(), &iscsi.ConnectTargetRequest{TargetPortal: n.Portal, IQN: target})
-	return err
+	return errOf(n.API.ConnectTarget(n.ctx(), &iscsi.ConnectTargetRequest{TargetPortal: n.Portal, IQN: target}))
 }
 
 func (n *iscsiNode) connectAs(auth iscsi.AuthenticationType, user, secret string) error {
-	_, err := n.API.ConnectTarget(n.ctx(), &iscsi.ConnectTargetRequest{
+	return errOf(n.API.ConnectTarget(n.ctx(), &iscsi.ConnectTargetRequest{
 		TargetPortal: n.Portal, IQN: n.Guarded, AuthType: auth, ChapUsername: user, ChapSecret: secret,
-	})
-	return err
+	}))
 }
 
 func (n *iscsiNode) disconnect(target string) error {
-	_, err := n.API.DisconnectTarget(n.ctx(), &iscsi.DisconnectTargetRequest{TargetPortal: n.Portal, IQN: target})
-	return err
+	return errOf(n.API.DisconnectTarget(n.ctx(), &iscsi.DisconnectTargetRequest{TargetPortal: n.Portal, IQN: target}))
 }
 
 func (n *iscsiNode) disks(target string) ([]string, error) {
@@ -132,8 +127,7 @@ func (n *iscsiNode) disks(target string) ([]string, error) {
 }
 
 func (n *iscsiNode) setSecret(secret string) error {
-	_, err := n.API.SetMutualChapSecret(n.ctx(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret})
-	return err
+	return errOf(n.API.SetMutualChapSecret(n.ctx(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret}))
 }
 
 // wantDisks returns the disks of a target, which must be count disks with numbers.

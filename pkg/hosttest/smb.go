@@ -58,10 +58,9 @@ type smbNode struct {
 func (n *smbNode) path(name string) string { return strings.TrimSuffix(n.Root, `\`) + `\` + name }
 
 func (n *smbNode) mapAs(user, password, remote, local string) error {
-	_, err := n.API.NewSMBGlobalMapping(n.ctx(), &smb.NewSMBGlobalMappingRequest{
+	return errOf(n.API.NewSMBGlobalMapping(n.ctx(), &smb.NewSMBGlobalMappingRequest{
 		RemotePath: remote, LocalPath: local, Username: user, Password: password,
-	})
-	return err
+	}))
 }
 
 func (n *smbNode) mapTo(remote, local string) error {
@@ -69,8 +68,7 @@ func (n *smbNode) mapTo(remote, local string) error {
 }
 
 func (n *smbNode) unmap(remote string) error {
-	_, err := n.API.RemoveSMBGlobalMapping(n.ctx(), &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote})
-	return err
+	return errOf(n.API.RemoveSMBGlobalMapping(n.ctx(), &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}))
 }
 
 func (n *smbNode) wantMapped(share string, want bool) {

@@ -55,13 +55,11 @@ type systemNode struct {
 }
 
 func (n *systemNode) start(name string) error {
-	_, err := n.API.StartService(n.ctx(), &system.StartServiceRequest{Name: name})
-	return err
+	return errOf(n.API.StartService(n.ctx(), &system.StartServiceRequest{Name: name}))
 }
 
 func (n *systemNode) stop(name string, force bool) error {
-	_, err := n.API.StopService(n.ctx(), &system.StopServiceRequest{Name: name, Force: force})
-	return err
+	return errOf(n.API.StopService(n.ctx(), &system.StopServiceRequest{Name: name, Force: force}))
 }
 
 func (n *systemNode) get(name string) *system.GetServiceResponse {
@@ -121,9 +119,7 @@ var systemCases = []testCase[*systemNode]{
 	}},
 	{name: "StopService without force spares those that depend on a service", run: func(n *systemNode) {
 		n.need("dependent service", n.Dependent != "")
-		if err := n.start(n.Dependent); err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(n.start(n.Dependent))
 		for range 2 {
 			err := n.stop(n.Needed, false)
 			wantError(n.t, "stop", err, ErrConflict)
@@ -141,9 +137,7 @@ var systemCases = []testCase[*systemNode]{
 	}},
 	{name: "StopService with force stops those that depend on a service", run: func(n *systemNode) {
 		n.need("dependent service", n.Dependent != "")
-		if err := n.start(n.Dependent); err != nil {
-			n.t.Fatal(err)
-		}
+		n.must(n.start(n.Dependent))
 		twice(n.t, "stop", func() error { return n.stop(n.Needed, true) })
 		n.want(system.SERVICE_STATUS_STOPPED, n.Needed, n.Dependent)
 	}},

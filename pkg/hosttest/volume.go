@@ -90,28 +90,23 @@ func (n *volumeNode) isFormatted(id string) (bool, error) {
 }
 
 func (n *volumeNode) format(id string) error {
-	_, err := n.API.FormatVolume(n.ctx(), &volume.FormatVolumeRequest{VolumeID: id})
-	return err
+	return errOf(n.API.FormatVolume(n.ctx(), &volume.FormatVolumeRequest{VolumeID: id}))
 }
 
 func (n *volumeNode) mount(id, path string) error {
-	_, err := n.API.MountVolume(n.ctx(), &volume.MountVolumeRequest{VolumeID: id, TargetPath: path})
-	return err
+	return errOf(n.API.MountVolume(n.ctx(), &volume.MountVolumeRequest{VolumeID: id, TargetPath: path}))
 }
 
 func (n *volumeNode) unmount(id, path string) error {
-	_, err := n.API.UnmountVolume(n.ctx(), &volume.UnmountVolumeRequest{VolumeID: id, TargetPath: path})
-	return err
+	return errOf(n.API.UnmountVolume(n.ctx(), &volume.UnmountVolumeRequest{VolumeID: id, TargetPath: path}))
 }
 
 func (n *volumeNode) resize(id string, size int64) error {
-	_, err := n.API.ResizeVolume(n.ctx(), &volume.ResizeVolumeRequest{VolumeID: id, SizeBytes: size})
-	return err
+	return errOf(n.API.ResizeVolume(n.ctx(), &volume.ResizeVolumeRequest{VolumeID: id, SizeBytes: size}))
 }
 
 func (n *volumeNode) flush(id string) error {
-	_, err := n.API.WriteVolumeCache(n.ctx(), &volume.WriteVolumeCacheRequest{VolumeID: id})
-	return err
+	return errOf(n.API.WriteVolumeCache(n.ctx(), &volume.WriteVolumeCacheRequest{VolumeID: id}))
 }
 
 func (n *volumeNode) stats(id string) (*volume.GetVolumeStatsResponse, error) {

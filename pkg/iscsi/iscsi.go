@@ -78,145 +78,108 @@ func New(hostAPI iscsiapi.HostAPI) (*ISCSI, error) {
 // AddTargetPortal implements Interface.
 func (ic *ISCSI) AddTargetPortal(ctx context.Context, request *AddTargetPortalRequest) (*AddTargetPortalResponse, error) {
 	const op = "add target portal"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHost(op, request.TargetPortal)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.AddTargetPortal(portal); err != nil {
-		return nil, winerr.Wrap(op, address(portal), err)
-	}
-	return &AddTargetPortalResponse{}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, _ *AddTargetPortalResponse) error {
+		portal, err := toHost(op, request.TargetPortal)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, address(portal), h.AddTargetPortal(portal))
+	})
 }
 
 // ConnectTarget implements Interface.
 func (ic *ISCSI) ConnectTarget(ctx context.Context, request *ConnectTargetRequest) (*ConnectTargetResponse, error) {
 	const op = "connect target"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
-	if err != nil {
-		return nil, err
-	}
-	authType, err := AuthTypeToString(request.AuthType)
-	if err != nil {
-		return nil, err
-	}
-	user, secret, err := credentials(op, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.ConnectTarget(portal, request.IQN, authType, user, secret); err != nil {
-		return nil, winerr.Wrap(op, request.IQN, err)
-	}
-	return &ConnectTargetResponse{}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, _ *ConnectTargetResponse) error {
+		portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+		if err != nil {
+			return err
+		}
+		authType, err := AuthTypeToString(request.AuthType)
+		if err != nil {
+			return err
+		}
+		user, secret, err := credentials(op, request)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.IQN, h.ConnectTarget(portal, request.IQN, authType, user, secret))
+	})
 }
 
 // DisconnectTarget implements Interface.
 func (ic *ISCSI) DisconnectTarget(ctx context.Context, request *DisconnectTargetRequest) (*DisconnectTargetResponse, error) {
 	const op = "disconnect target"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.DisconnectTarget(portal, request.IQN); err != nil {
-		return nil, winerr.Wrap(op, request.IQN, err)
-	}
-	return &DisconnectTargetResponse{}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, _ *DisconnectTargetResponse) error {
+		portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.IQN, h.DisconnectTarget(portal, request.IQN))
+	})
 }
 
 // DiscoverTargetPortal implements Interface.
 func (ic *ISCSI) DiscoverTargetPortal(ctx context.Context, request *DiscoverTargetPortalRequest) (*DiscoverTargetPortalResponse, error) {
 	const op = "discover target portal"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHost(op, request.TargetPortal)
-	if err != nil {
-		return nil, err
-	}
-	iqns, err := h.DiscoverTargetPortal(portal)
-	if err != nil {
-		return nil, winerr.Wrap(op, address(portal), err)
-	}
-	return &DiscoverTargetPortalResponse{IQNs: iqns}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, out *DiscoverTargetPortalResponse) (err error) {
+		portal, err := toHost(op, request.TargetPortal)
+		if err != nil {
+			return err
+		}
+		out.IQNs, err = h.DiscoverTargetPortal(portal)
+		return winerr.Wrap(op, address(portal), err)
+	})
 }
 
 // GetTargetDisks implements Interface.
 func (ic *ISCSI) GetTargetDisks(ctx context.Context, request *GetTargetDisksRequest) (*GetTargetDisksResponse, error) {
 	const op = "get disks of target"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := h.GetTargetDisks(portal, request.IQN)
-	if err != nil {
-		return nil, winerr.Wrap(op, request.IQN, err)
-	}
-	return &GetTargetDisksResponse{DiskIDs: ids}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, out *GetTargetDisksResponse) (err error) {
+		portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+		if err != nil {
+			return err
+		}
+		out.DiskIDs, err = h.GetTargetDisks(portal, request.IQN)
+		return winerr.Wrap(op, request.IQN, err)
+	})
 }
 
 // ListTargetPortals implements Interface.
 func (ic *ISCSI) ListTargetPortals(ctx context.Context, request *ListTargetPortalsRequest) (*ListTargetPortalsResponse, error) {
 	const op = "list target portals"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	found, err := h.ListTargetPortals()
-	if err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	portals := make([]*TargetPortal, len(found))
-	for i, portal := range found {
-		portals[i] = &TargetPortal{TargetAddress: portal.Address, TargetPort: portal.Port}
-	}
-	return &ListTargetPortalsResponse{TargetPortals: portals}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, out *ListTargetPortalsResponse) error {
+		found, err := h.ListTargetPortals()
+		if err != nil {
+			return winerr.Wrap(op, "", err)
+		}
+		out.TargetPortals = make([]*TargetPortal, len(found))
+		for i, portal := range found {
+			out.TargetPortals[i] = &TargetPortal{TargetAddress: portal.Address, TargetPort: portal.Port}
+		}
+		return nil
+	})
 }
 
 // RemoveTargetPortal implements Interface.
 func (ic *ISCSI) RemoveTargetPortal(ctx context.Context, request *RemoveTargetPortalRequest) (*RemoveTargetPortalResponse, error) {
 	const op = "remove target portal"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	portal, err := toHost(op, request.TargetPortal)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.RemoveTargetPortal(portal); err != nil {
-		return nil, winerr.Wrap(op, address(portal), err)
-	}
-	return &RemoveTargetPortalResponse{}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, _ *RemoveTargetPortalResponse) error {
+		portal, err := toHost(op, request.TargetPortal)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, address(portal), h.RemoveTargetPortal(portal))
+	})
 }
 
 // SetMutualChapSecret implements Interface.
 func (ic *ISCSI) SetMutualChapSecret(ctx context.Context, request *SetMutualChapSecretRequest) (*SetMutualChapSecretResponse, error) {
 	const op = "set mutual CHAP secret"
-	h, err := hostctx.Begin(ctx, op, ic.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSecret(op, "", request.MutualChapSecret); err != nil {
-		return nil, err
-	}
-	if err := h.SetMutualChapSecret(request.MutualChapSecret); err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	return &SetMutualChapSecretResponse{}, nil
+	return hostctx.Do(ctx, op, ic.host, request, func(h iscsiapi.HostAPI, _ *SetMutualChapSecretResponse) error {
+		if err := checkSecret(op, "", request.MutualChapSecret); err != nil {
+			return err
+		}
+		return winerr.Wrap(op, "", h.SetMutualChapSecret(request.MutualChapSecret))
+	})
 }

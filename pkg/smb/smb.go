@@ -171,29 +171,24 @@ func (s *SMB) LinksGone(ctx context.Context, path string) {
 
 // NewSMBGlobalMapping implements Interface.
 func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error) {
-	h, err := hostctx.Begin(ctx, opMap, s.host, request)
-	if err != nil {
-		return &NewSMBGlobalMappingResponse{}, err
-	}
-	remote, err := unc.Parse(opMap, request.RemotePath)
-	if err != nil {
-		return &NewSMBGlobalMappingResponse{}, err
-	}
-	if err := checkAccount(opMap, request.Username, request.Password); err != nil {
-		return &NewSMBGlobalMappingResponse{}, err
-	}
-	if h, err = configure(h, request); err != nil {
-		return &NewSMBGlobalMappingResponse{}, err
-	}
-	if mapper, ok := h.(smbapi.Mapper); ok {
-		err = mapper.MapSMBShare(request.RemotePath, request.LocalPath, request.Username, request.Password)
-	} else {
-		err = s.mapAndLink(ctx, h, remote, request)
-	}
-	if err != nil {
-		return &NewSMBGlobalMappingResponse{}, winerr.Wrap(opMap, remote.Share(), err)
-	}
-	return &NewSMBGlobalMappingResponse{}, nil
+	return hostctx.Fill(ctx, opMap, s.host, request, func(h smbapi.HostAPI, _ *NewSMBGlobalMappingResponse) error {
+		remote, err := unc.Parse(opMap, request.RemotePath)
+		if err != nil {
+			return err
+		}
+		if err := checkAccount(opMap, request.Username, request.Password); err != nil {
+			return err
+		}
+		if h, err = configure(h, request); err != nil {
+			return err
+		}
+		if mapper, ok := h.(smbapi.Mapper); ok {
+			err = mapper.MapSMBShare(request.RemotePath, request.LocalPath, request.Username, request.Password)
+		} else {
+			err = s.mapAndLink(ctx, h, remote, request)
+		}
+		return winerr.Wrap(opMap, remote.Share(), err)
+	})
 }
 
 const (
@@ -250,16 +245,11 @@ func (s *SMB) connect(ctx context.Context, h smbapi.HostAPI, share string, reque
 // RemoveSMBGlobalMapping implements Interface.
 func (s *SMB) RemoveSMBGlobalMapping(ctx context.Context, request *RemoveSMBGlobalMappingRequest) (*RemoveSMBGlobalMappingResponse, error) {
 	const op = "unmap share"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
-	if err != nil {
-		return &RemoveSMBGlobalMappingResponse{}, err
-	}
-	remote, err := unc.Parse(op, request.RemotePath)
-	if err != nil {
-		return &RemoveSMBGlobalMappingResponse{}, err
-	}
-	if err := h.RemoveSMBGlobalMapping(remote.Share()); err != nil {
-		return &RemoveSMBGlobalMappingResponse{}, winerr.Wrap(op, remote.Share(), err)
-	}
-	return &RemoveSMBGlobalMappingResponse{}, nil
+	return hostctx.Fill(ctx, op, s.host, request, func(h smbapi.HostAPI, _ *RemoveSMBGlobalMappingResponse) error {
+		remote, err := unc.Parse(op, request.RemotePath)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, remote.Share(), h.RemoveSMBGlobalMapping(remote.Share()))
+	})
 }

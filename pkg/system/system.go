@@ -81,81 +81,61 @@ func New(hostAPI systemapi.HostAPI, options ...Option) (*System, error) {
 // GetBIOSSerialNumber implements Interface.
 func (s *System) GetBIOSSerialNumber(ctx context.Context, request *GetBIOSSerialNumberRequest) (*GetBIOSSerialNumberResponse, error) {
 	const op = "get BIOS serial number"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
-	if err != nil {
-		return nil, err
-	}
-	serial, err := h.GetBIOSSerialNumber()
-	if err != nil {
-		return nil, winerr.Wrap(op, "", err)
-	}
-	return &GetBIOSSerialNumberResponse{SerialNumber: serial}, nil
+	return hostctx.Do(ctx, op, s.host, request, func(h systemapi.HostAPI, out *GetBIOSSerialNumberResponse) (err error) {
+		out.SerialNumber, err = h.GetBIOSSerialNumber()
+		return winerr.Wrap(op, "", err)
+	})
 }
 
 // GetService implements Interface.
 func (s *System) GetService(ctx context.Context, request *GetServiceRequest) (*GetServiceResponse, error) {
 	const op = "get service"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkName(op, request.Name); err != nil {
-		return nil, err
-	}
-	info, err := h.GetService(request.Name)
-	if err != nil {
-		return nil, winerr.Wrap(op, request.Name, err)
-	}
-	if info == nil {
-		return nil, winerr.New(winerr.Internal, op, request.Name, "the host gave no answer")
-	}
-	startType, known := startTypes[info.StartType]
-	if !known {
-		return nil, winerr.New(winerr.Internal, op, request.Name, "the host gave the unknown start type %q", info.StartType)
-	}
-	return &GetServiceResponse{
-		DisplayName: info.DisplayName,
-		StartType:   startType,
-		Status:      statuses[info.Status],
-	}, nil
+	return hostctx.Do(ctx, op, s.host, request, func(h systemapi.HostAPI, out *GetServiceResponse) error {
+		if err := checkName(op, request.Name); err != nil {
+			return err
+		}
+		info, err := h.GetService(request.Name)
+		if err != nil {
+			return winerr.Wrap(op, request.Name, err)
+		}
+		if info == nil {
+			return winerr.New(winerr.Internal, op, request.Name, "the host gave no answer")
+		}
+		startType, known := startTypes[info.StartType]
+		if !known {
+			return winerr.New(winerr.Internal, op, request.Name, "the host gave the unknown start type %q", info.StartType)
+		}
+		*out = GetServiceResponse{DisplayName: info.DisplayName, StartType: startType, Status: statuses[info.Status]}
+		return nil
+	})
 }
 
 // StartService implements Interface.
 func (s *System) StartService(ctx context.Context, request *StartServiceRequest) (*StartServiceResponse, error) {
 	const op = "start service"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkName(op, request.Name); err != nil {
-		return nil, err
-	}
-	if err := s.guard(op, request.Name, false); err != nil {
-		return nil, err
-	}
-	if err := h.StartService(request.Name); err != nil {
-		return nil, winerr.Wrap(op, request.Name, err)
-	}
-	return &StartServiceResponse{}, nil
+	return hostctx.Do(ctx, op, s.host, request, func(h systemapi.HostAPI, _ *StartServiceResponse) error {
+		if err := checkName(op, request.Name); err != nil {
+			return err
+		}
+		if err := s.guard(op, request.Name, false); err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.Name, h.StartService(request.Name))
+	})
 }
 
 // StopService implements Interface.
 func (s *System) StopService(ctx context.Context, request *StopServiceRequest) (*StopServiceResponse, error) {
 	const op = "stop service"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkName(op, request.Name); err != nil {
-		return nil, err
-	}
-	if err := s.guard(op, request.Name, request.Force); err != nil {
-		return nil, err
-	}
-	if err := h.StopService(request.Name, request.Force); err != nil {
-		return nil, winerr.Wrap(op, request.Name, err)
-	}
-	return &StopServiceResponse{}, nil
+	return hostctx.Do(ctx, op, s.host, request, func(h systemapi.HostAPI, _ *StopServiceResponse) error {
+		if err := checkName(op, request.Name); err != nil {
+			return err
+		}
+		if err := s.guard(op, request.Name, request.Force); err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.Name, h.StopService(request.Name, request.Force))
+	})
 }
 
 // startTypes translates the words of Win32_Service.StartMode, and the one that

@@ -161,22 +161,17 @@ func FormatDefaults(options volumeapi.FormatOptions) Option {
 // FormatVolume implements Interface.
 func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest) (*FormatVolumeResponse, error) {
 	const op = "format volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &FormatVolumeResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &FormatVolumeResponse{}, err
-	}
-	options := volumeapi.FormatOptions{
-		AllocationUnitSize: cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize),
-		Label:              cmp.Or(request.Label, v.formatDefaults.Label),
-		RootAccess:         cmp.Or(request.RootAccess, v.formatDefaults.RootAccess),
-	}
-	if err := formatWith(h, request.VolumeID, options); err != nil {
-		return &FormatVolumeResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &FormatVolumeResponse{}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *FormatVolumeResponse) error {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		options := volumeapi.FormatOptions{
+			AllocationUnitSize: cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize),
+			Label:              cmp.Or(request.Label, v.formatDefaults.Label),
+			RootAccess:         cmp.Or(request.RootAccess, v.formatDefaults.RootAccess),
+		}
+		return winerr.Wrap(op, request.VolumeID, formatWith(h, request.VolumeID, options))
+	})
 }
 
 // formatWith formats with options if there are any: hosts that drivers write need not have them.
@@ -194,183 +189,133 @@ func formatWith(host volumeapi.HostAPI, id string, options volumeapi.FormatOptio
 // GetClosestVolumeIDFromTargetPath implements Interface.
 func (v *Volume) GetClosestVolumeIDFromTargetPath(ctx context.Context, request *GetClosestVolumeIDFromTargetPathRequest) (*GetClosestVolumeIDFromTargetPathResponse, error) {
 	const op = "get closest volume of"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &GetClosestVolumeIDFromTargetPathResponse{}, err
-	}
-	path, err := cleanPath(op, request.TargetPath)
-	if err != nil {
-		return &GetClosestVolumeIDFromTargetPathResponse{}, err
-	}
-	id, err := h.GetClosestVolumeIDFromTargetPath(path)
-	if err != nil {
-		return &GetClosestVolumeIDFromTargetPathResponse{}, winerr.Wrap(op, path, err)
-	}
-	return &GetClosestVolumeIDFromTargetPathResponse{VolumeID: id}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetClosestVolumeIDFromTargetPathResponse) (err error) {
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		out.VolumeID, err = h.GetClosestVolumeIDFromTargetPath(path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // GetDiskNumberFromVolumeID implements Interface.
 func (v *Volume) GetDiskNumberFromVolumeID(ctx context.Context, request *GetDiskNumberFromVolumeIDRequest) (*GetDiskNumberFromVolumeIDResponse, error) {
 	const op = "get disk of volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &GetDiskNumberFromVolumeIDResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &GetDiskNumberFromVolumeIDResponse{}, err
-	}
-	number, err := h.GetDiskNumberFromVolumeID(request.VolumeID)
-	if err != nil {
-		return &GetDiskNumberFromVolumeIDResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &GetDiskNumberFromVolumeIDResponse{DiskNumber: number}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetDiskNumberFromVolumeIDResponse) (err error) {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		out.DiskNumber, err = h.GetDiskNumberFromVolumeID(request.VolumeID)
+		return winerr.Wrap(op, request.VolumeID, err)
+	})
 }
 
 // GetVolumeIDFromTargetPath implements Interface.
 func (v *Volume) GetVolumeIDFromTargetPath(ctx context.Context, request *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error) {
 	const op = "get volume mounted at"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &GetVolumeIDFromTargetPathResponse{}, err
-	}
-	path, err := cleanPath(op, request.TargetPath)
-	if err != nil {
-		return &GetVolumeIDFromTargetPathResponse{}, err
-	}
-	id, err := h.GetVolumeIDFromTargetPath(path)
-	if err != nil {
-		return &GetVolumeIDFromTargetPathResponse{}, winerr.Wrap(op, path, err)
-	}
-	return &GetVolumeIDFromTargetPathResponse{VolumeID: id}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetVolumeIDFromTargetPathResponse) (err error) {
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		out.VolumeID, err = h.GetVolumeIDFromTargetPath(path)
+		return winerr.Wrap(op, path, err)
+	})
 }
 
 // GetVolumeStats implements Interface.
 func (v *Volume) GetVolumeStats(ctx context.Context, request *GetVolumeStatsRequest) (*GetVolumeStatsResponse, error) {
 	const op = "get stats of volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &GetVolumeStatsResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &GetVolumeStatsResponse{}, err
-	}
-	total, used, err := h.GetVolumeStats(request.VolumeID)
-	if err != nil {
-		return &GetVolumeStatsResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &GetVolumeStatsResponse{TotalBytes: total, UsedBytes: used}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetVolumeStatsResponse) (err error) {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		out.TotalBytes, out.UsedBytes, err = h.GetVolumeStats(request.VolumeID)
+		return winerr.Wrap(op, request.VolumeID, err)
+	})
 }
 
 // IsVolumeFormatted implements Interface.
 func (v *Volume) IsVolumeFormatted(ctx context.Context, request *IsVolumeFormattedRequest) (*IsVolumeFormattedResponse, error) {
 	const op = "look for a file system on volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &IsVolumeFormattedResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &IsVolumeFormattedResponse{}, err
-	}
-	formatted, err := h.IsVolumeFormatted(request.VolumeID)
-	if err != nil {
-		return &IsVolumeFormattedResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &IsVolumeFormattedResponse{Formatted: formatted}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *IsVolumeFormattedResponse) (err error) {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		out.Formatted, err = h.IsVolumeFormatted(request.VolumeID)
+		return winerr.Wrap(op, request.VolumeID, err)
+	})
 }
 
 // ListVolumesOnDisk implements Interface.
 func (v *Volume) ListVolumesOnDisk(ctx context.Context, request *ListVolumesOnDiskRequest) (*ListVolumesOnDiskResponse, error) {
-	h, err := hostctx.Begin(ctx, "list volumes of a disk", v.host, request)
-	if err != nil {
-		return &ListVolumesOnDiskResponse{}, err
-	}
-	ids, err := h.ListVolumesOnDisk(request.DiskNumber, request.PartitionNumber)
-	if err != nil {
-		return &ListVolumesOnDiskResponse{}, winerr.Wrap("list volumes of", fmt.Sprintf("disk %d", request.DiskNumber), err)
-	}
-	return &ListVolumesOnDiskResponse{VolumeIDs: ids}, nil
+	return hostctx.Fill(ctx, "list volumes of a disk", v.host, request, func(h volumeapi.HostAPI, out *ListVolumesOnDiskResponse) (err error) {
+		out.VolumeIDs, err = h.ListVolumesOnDisk(request.DiskNumber, request.PartitionNumber)
+		return winerr.Wrap("list volumes of", fmt.Sprintf("disk %d", request.DiskNumber), err)
+	})
 }
 
 // MountVolume implements Interface.
 func (v *Volume) MountVolume(ctx context.Context, request *MountVolumeRequest) (*MountVolumeResponse, error) {
 	const op = "mount volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &MountVolumeResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &MountVolumeResponse{}, err
-	}
-	path, err := cleanPath(op, request.TargetPath)
-	if err != nil {
-		return &MountVolumeResponse{}, err
-	}
-	if err := h.MountVolume(request.VolumeID, path); err != nil {
-		return &MountVolumeResponse{}, winerr.Wrap(op, request.VolumeID+" at "+path, err)
-	}
-	return &MountVolumeResponse{}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *MountVolumeResponse) error {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.VolumeID+" at "+path, h.MountVolume(request.VolumeID, path))
+	})
 }
 
 // ResizeVolume implements Interface.
 func (v *Volume) ResizeVolume(ctx context.Context, request *ResizeVolumeRequest) (*ResizeVolumeResponse, error) {
 	const op = "resize volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &ResizeVolumeResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &ResizeVolumeResponse{}, err
-	}
-	if request.SizeBytes < 0 {
-		return &ResizeVolumeResponse{}, winerr.New(winerr.Invalid, op, request.VolumeID,
-			"the size of %d bytes is negative; use 0 for all available space", request.SizeBytes)
-	}
-	id := request.VolumeID
-	if number, ok := parseDiskNumber(id); ok && v.acceptDiskNumbers {
-		if id, err = onlyVolume(op, h, number); err != nil {
-			return &ResizeVolumeResponse{}, err
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *ResizeVolumeResponse) (err error) {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
 		}
-	}
-	if err := h.ResizeVolume(id, request.SizeBytes); err != nil {
-		return &ResizeVolumeResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &ResizeVolumeResponse{}, nil
+		if request.SizeBytes < 0 {
+			return winerr.New(winerr.Invalid, op, request.VolumeID,
+				"the size of %d bytes is negative; use 0 for all available space", request.SizeBytes)
+		}
+		id := request.VolumeID
+		if number, ok := parseDiskNumber(id); ok && v.acceptDiskNumbers {
+			if id, err = onlyVolume(op, h, number); err != nil {
+				return err
+			}
+		}
+		return winerr.Wrap(op, request.VolumeID, h.ResizeVolume(id, request.SizeBytes))
+	})
 }
 
 // UnmountVolume implements Interface.
 func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeRequest) (*UnmountVolumeResponse, error) {
 	const op = "unmount volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &UnmountVolumeResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &UnmountVolumeResponse{}, err
-	}
-	path, err := cleanPath(op, request.TargetPath)
-	if err != nil {
-		return &UnmountVolumeResponse{}, err
-	}
-	if err := h.UnmountVolume(request.VolumeID, path); err != nil {
-		return &UnmountVolumeResponse{}, winerr.Wrap(op, request.VolumeID+" from "+path, err)
-	}
-	return &UnmountVolumeResponse{}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *UnmountVolumeResponse) error {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.VolumeID+" from "+path, h.UnmountVolume(request.VolumeID, path))
+	})
 }
 
 // WriteVolumeCache implements Interface.
 func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error) {
 	const op = "write cache of volume"
-	h, err := hostctx.Begin(ctx, op, v.host, request)
-	if err != nil {
-		return &WriteVolumeCacheResponse{}, err
-	}
-	if err := checkID(op, request.VolumeID); err != nil {
-		return &WriteVolumeCacheResponse{}, err
-	}
-	if err := h.WriteVolumeCache(request.VolumeID); err != nil {
-		return &WriteVolumeCacheResponse{}, winerr.Wrap(op, request.VolumeID, err)
-	}
-	return &WriteVolumeCacheResponse{}, nil
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *WriteVolumeCacheResponse) error {
+		if err := checkID(op, request.VolumeID); err != nil {
+			return err
+		}
+		return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
+	})
 }
 
 // checkID keeps HostAPI's promise that ids are never empty. It does not parse them: what is

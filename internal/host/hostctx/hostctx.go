@@ -18,6 +18,28 @@ type Binder[H any] interface {
 	WithContext(ctx context.Context) H
 }
 
+// Do is a method of a group: run gets the host bound to ctx, and fills in the response. After an error there is none.
+func Do[H, R, A any](ctx context.Context, op string, host H, request *R, run func(host H, out *A) error) (*A, error) {
+	out, err := Fill(ctx, op, host, request, run)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Fill is Do with an empty response after an error, for groups whose callers have always got one.
+func Fill[H, R, A any](ctx context.Context, op string, host H, request *R, run func(host H, out *A) error) (*A, error) {
+	host, err := Begin(ctx, op, host, request)
+	out := new(A)
+	if err == nil {
+		err = run(host, out)
+	}
+	if err != nil {
+		return new(A), err
+	}
+	return out, nil
+}
+
 // Begin is how every method of a group starts. It returns host bound to ctx, or host
 // itself if it cannot be bound. It refuses a missing request, and fails if ctx has already
 // ended, so that no work begins for a caller that has left; op names that work in the error.

@@ -18,7 +18,6 @@ const (
 	FileNotFound            Code = 2
 	PathNotFound            Code = 3
 	AccessDenied            Code = 5
-	NotEnoughMemory         Code = 8
 	NoMoreFiles             Code = 18
 	WriteProtect            Code = 19
 	NotReady                Code = 21
@@ -26,21 +25,17 @@ const (
 	BadLength               Code = 24
 	GenFailure              Code = 31
 	SharingViolation        Code = 32
-	LockViolation           Code = 33
 	NotSupported            Code = 50
 	RemoteNotList           Code = 51
-	DuplicateNetName        Code = 52
 	BadNetPath              Code = 53
 	NetworkBusy             Code = 54
 	DevNotExist             Code = 55
-	TooManyCommands         Code = 56
 	BadNetResp              Code = 58
 	UnexpectedNetErr        Code = 59
 	NetnameDeleted          Code = 64
 	NetworkAccessDenied     Code = 65
 	BadNetName              Code = 67
 	TooManyConnections      Code = 71
-	FileExists              Code = 80
 	AlreadyAssigned         Code = 85
 	InvalidPassword         Code = 86
 	InvalidParameter        Code = 87
@@ -89,8 +84,6 @@ const (
 	WrongTargetName         Code = 1396
 	MutualAuthFailed        Code = 1397
 	TimeSkew                Code = 1398
-	NoSystemResources       Code = 1450
-	CommitmentLimit         Code = 1455
 	Timeout                 Code = 1460
 	SymlinkClassDisabled    Code = 1463
 	DeviceRemoved           Code = 1617
@@ -99,7 +92,6 @@ const (
 	TrustedDomainFailure    Code = 1788
 	TrustFailure            Code = 1789
 	AccountExpired          Code = 1793
-	NotEnoughQuota          Code = 1816
 	PasswordMustChange      Code = 1907
 	AccountLockedOut        Code = 1909
 	CantResolveFilename     Code = 1921
@@ -124,12 +116,10 @@ const (
 	ServiceCannotAcceptCtrl  Code = 1061
 	ServiceNotActive         Code = 1062
 	ServiceSpecificError     Code = 1066
-	ProcessAborted           Code = 1067
 	ServiceDependencyFail    Code = 1068
 	ServiceLogonFailed       Code = 1069
 	ServiceMarkedForDelete   Code = 1072
 	ServiceDependencyDeleted Code = 1075
-	ServiceNeverStarted      Code = 1077
 	ShutdownInProgress       Code = 1115
 )
 
@@ -139,7 +129,7 @@ const (
 	FVELocked   Code = 0x80310000 // FVE_E_LOCKED_VOLUME: BitLocker
 )
 
-// codes gives each known code its usual Kind and a short text in lower case.
+// codes gives each known code its usual Kind and a short text in lower case. Those that only people read are numbers.
 // Where the same code means different things for different objects, the caller
 // that knows the object says so with New or As.
 var codes = map[Code]meaning{
@@ -147,7 +137,7 @@ var codes = map[Code]meaning{
 	FileNotFound:            {NotFound, "it does not exist"},
 	PathNotFound:            {NotFound, "a directory on the way to it does not exist"},
 	AccessDenied:            {Denied, "access is denied"},
-	NotEnoughMemory:         {NoSpace, "Windows has not enough memory"},
+	8:                       {NoSpace, "Windows has not enough memory"},
 	NoMoreFiles:             {NotFound, "there are no more files"},
 	WriteProtect:            {InUse, "the disk or volume is read-only"},
 	NotReady:                {Unavailable, "the device is not ready"},
@@ -155,21 +145,21 @@ var codes = map[Code]meaning{
 	BadLength:               {Invalid, "the length of the request is wrong"},
 	GenFailure:              {Internal, "the device failed without saying why"},
 	SharingViolation:        {Busy, "another process has it open"},
-	LockViolation:           {Busy, "another process has locked a part of it"},
+	33:                      {Busy, "another process has locked a part of it"},
 	NotSupported:            {Unsupported, "the request is not supported"},
 	RemoteNotList:           {Unavailable, "the server does not answer"},
-	DuplicateNetName:        {Unavailable, "the network has another machine of that name"},
+	52:                      {Unavailable, "the network has another machine of that name"},
 	BadNetPath:              {Unavailable, "the server cannot be reached"},
 	NetworkBusy:             {Unavailable, "the network is busy"},
 	DevNotExist:             {NotFound, "the device is gone"},
-	TooManyCommands:         {Unavailable, "too many requests to the server are in progress"},
+	56:                      {Unavailable, "too many requests to the server are in progress"},
 	BadNetResp:              {Unavailable, "the server sent an invalid answer"},
 	UnexpectedNetErr:        {Unavailable, "the network failed unexpectedly"},
 	NetnameDeleted:          {Unavailable, "the connection to the server was lost"},
 	NetworkAccessDenied:     {Denied, "network access is denied"},
 	BadNetName:              {NotFound, "the server has no such share"},
 	TooManyConnections:      {Unavailable, "the server allows no more connections"},
-	FileExists:              {Exists, "it already exists"},
+	80:                      {Exists, "it already exists"},
 	AlreadyAssigned:         {Exists, "a connection to it exists"},
 	InvalidPassword:         {Denied, "the password is wrong"},
 	InvalidParameter:        {Invalid, "a parameter is wrong"},
@@ -218,8 +208,8 @@ var codes = map[Code]meaning{
 	WrongTargetName:         {Denied, "the server is not the one that the domain knows by this name"},
 	MutualAuthFailed:        {Denied, "the server could not prove who it is"},
 	TimeSkew:                {Denied, "the clocks of the node and of the server differ too much"},
-	NoSystemResources:       {NoSpace, "Windows has not enough system resources"},
-	CommitmentLimit:         {NoSpace, "the paging file is too small"},
+	1450:                    {NoSpace, "Windows has not enough system resources"},
+	1455:                    {NoSpace, "the paging file is too small"},
 	Timeout:                 {Deadline, "Windows gave up waiting"},
 	SymlinkClassDisabled:    {InUse, "symbolic links of this type are disabled on this node"},
 	DeviceRemoved:           {NotFound, "the device was removed"},
@@ -228,7 +218,7 @@ var codes = map[Code]meaning{
 	TrustedDomainFailure:    {Denied, "the trust between the node's domain and that of the user has failed"},
 	TrustFailure:            {Denied, "the trust between the node and its domain has failed"},
 	AccountExpired:          {Denied, "the account has expired"},
-	NotEnoughQuota:          {NoSpace, "a quota of Windows is used up"},
+	1816:                    {NoSpace, "a quota of Windows is used up"},
 	PasswordMustChange:      {Denied, "the password of the account must be changed before it can be used"},
 	AccountLockedOut:        {Denied, "the account is locked"},
 	CantResolveFilename:     {InUse, "its links are broken or form a loop"},
@@ -252,12 +242,12 @@ var codes = map[Code]meaning{
 	ServiceCannotAcceptCtrl:  {Busy, "the service is starting or stopping"},
 	ServiceNotActive:         {InUse, "the service is not running"},
 	ServiceSpecificError:     {Internal, "the service reported an error of its own"},
-	ProcessAborted:           {Internal, "its process ended unexpectedly"},
+	1067:                     {Internal, "its process ended unexpectedly"},
 	ServiceDependencyFail:    {InUse, "a service that it depends on did not start"},
 	ServiceLogonFailed:       {InUse, "the account of the service cannot log on"},
 	ServiceMarkedForDelete:   {InUse, "the service is about to be deleted"},
 	ServiceDependencyDeleted: {InUse, "a service that it depends on is not installed"},
-	ServiceNeverStarted:      {InUse, "it has not been started since the start of the machine"},
+	1077:                     {InUse, "it has not been started since the start of the machine"},
 	ShutdownInProgress:       {Unavailable, "the machine is shutting down"},
 }
 

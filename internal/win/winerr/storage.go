@@ -12,46 +12,39 @@ type StorageCode uint32
 // The codes our logic looks at or the emulator gives.
 const (
 	StorageNotSupported     StorageCode = 1
-	StorageUnspecified      StorageCode = 2
-	StorageTimeout          StorageCode = 3
-	StorageFailed           StorageCode = 4
 	StorageInvalidParameter StorageCode = 5
 	StorageInUse            StorageCode = 6
 	StorageNoSpace          StorageCode = 40000
 	StorageAccessDenied     StorageCode = 40001
-	StorageNoResources      StorageCode = 40002
 	StorageCacheOutOfDate   StorageCode = 40003 // refresh and try again
 	StorageIOError          StorageCode = 40004
 	StorageDiskReadOnly     StorageCode = 41002
 	StorageDiskOffline      StorageCode = 41003
-	StorageCriticalDisk     StorageCode = 41009
 	StorageSystemPartition  StorageCode = 42010
 	StorageClusterSize      StorageCode = 43000
-	StorageFileSystem       StorageCode = 43001
-	StorageCannotQuick      StorageCode = 43002
 	StorageTooManyClusters  StorageCode = 43003
 	StorageReadOnly         StorageCode = 43006
 )
 
 var storageCodes = map[StorageCode]meaning{
 	StorageNotSupported:     {Unsupported, "the storage service does not support it"},
-	StorageUnspecified:      {Internal, "the storage service gives no reason"},
-	StorageTimeout:          {Deadline, "the storage service gave up waiting"},
-	StorageFailed:           {Internal, "the storage service failed"},
+	2:                       {Internal, "the storage service gives no reason"},
+	3:                       {Deadline, "the storage service gave up waiting"},
+	4:                       {Internal, "the storage service failed"},
 	StorageInvalidParameter: {Invalid, "a parameter is wrong"},
 	StorageInUse:            {Busy, "another process has it open"},
 	StorageNoSpace:          {NoSpace, "there is not enough space"},
 	StorageAccessDenied:     {Denied, "access is denied"},
-	StorageNoResources:      {Unavailable, "the storage service lacks resources"},
+	40002:                   {Unavailable, "the storage service lacks resources"},
 	StorageCacheOutOfDate:   {Unavailable, "the storage service has not seen the change yet"},
 	StorageIOError:          {Internal, "the device reported an I/O error"},
 	StorageDiskReadOnly:     {InUse, "the disk is read-only"},
 	StorageDiskOffline:      {InUse, "the disk is offline"},
-	StorageCriticalDisk:     {Denied, "the system needs this disk"},
+	41009:                   {Denied, "the system needs this disk"},
 	StorageSystemPartition:  {Denied, "the system needs this volume"},
 	StorageClusterSize:      {Invalid, "the cluster size is wrong"},
-	StorageFileSystem:       {Unsupported, "the file system is not supported"},
-	StorageCannotQuick:      {Unsupported, "the volume cannot be formatted quickly"},
+	43001:                   {Unsupported, "the file system is not supported"},
+	43002:                   {Unsupported, "the volume cannot be formatted quickly"},
 	StorageTooManyClusters:  {Invalid, "the volume has too many clusters"},
 	StorageReadOnly:         {InUse, "the volume is read-only"},
 }
@@ -77,43 +70,34 @@ type LegacyFormatCode uint32
 
 // The codes, all there are.
 const (
-	LegacyFormatFileSystem       LegacyFormatCode = 1
-	LegacyFormatMedia            LegacyFormatCode = 2
 	LegacyFormatAccessDenied     LegacyFormatCode = 3
-	LegacyFormatCancelled        LegacyFormatCode = 4
-	LegacyFormatCancelTooLate    LegacyFormatCode = 5
 	LegacyFormatWriteProtected   LegacyFormatCode = 6
 	LegacyFormatLockFailed       LegacyFormatCode = 7
-	LegacyFormatCannotQuick      LegacyFormatCode = 8
 	LegacyFormatIOError          LegacyFormatCode = 9
 	LegacyFormatLabel            LegacyFormatCode = 10
-	LegacyFormatNoMedia          LegacyFormatCode = 11
-	LegacyFormatTooSmall         LegacyFormatCode = 12
-	LegacyFormatTooLarge         LegacyFormatCode = 13
 	LegacyFormatNotMounted       LegacyFormatCode = 14
 	LegacyFormatClustersTooSmall LegacyFormatCode = 15
-	LegacyFormatClustersTooLarge LegacyFormatCode = 16
 	LegacyFormatTooManyClusters  LegacyFormatCode = 17
 	LegacyFormatUnknown          LegacyFormatCode = 18
 )
 
 var legacyFormatCodes = map[LegacyFormatCode]meaning{
-	LegacyFormatFileSystem:       {Unsupported, "the file system is not supported"},
-	LegacyFormatMedia:            {Unsupported, "the medium cannot be formatted this way"},
+	1:                            {Unsupported, "the file system is not supported"},
+	2:                            {Unsupported, "the medium cannot be formatted this way"},
 	LegacyFormatAccessDenied:     {Denied, "access is denied"},
-	LegacyFormatCancelled:        {Cancelled, "it was cancelled"},
-	LegacyFormatCancelTooLate:    {Internal, "it was cancelled too late"},
+	4:                            {Cancelled, "it was cancelled"},
+	5:                            {Internal, "it was cancelled too late"},
 	LegacyFormatWriteProtected:   {InUse, "the volume is read-only"},
 	LegacyFormatLockFailed:       {Busy, "another process has it open"},
-	LegacyFormatCannotQuick:      {Unsupported, "the volume cannot be formatted quickly"},
+	8:                            {Unsupported, "the volume cannot be formatted quickly"},
 	LegacyFormatIOError:          {Internal, "the device reported an I/O error"},
 	LegacyFormatLabel:            {Invalid, "the label is wrong"},
-	LegacyFormatNoMedia:          {Unavailable, "the drive is empty"},
-	LegacyFormatTooSmall:         {InUse, "the volume is too small"},
-	LegacyFormatTooLarge:         {InUse, "the volume is too large"},
+	11:                           {Unavailable, "the drive is empty"},
+	12:                           {InUse, "the volume is too small"},
+	13:                           {InUse, "the volume is too large"},
 	LegacyFormatNotMounted:       {Unavailable, "the volume is not mounted"},
 	LegacyFormatClustersTooSmall: {Invalid, "the cluster size is too small"},
-	LegacyFormatClustersTooLarge: {Invalid, "the cluster size is too large"},
+	16:                           {Invalid, "the cluster size is too large"},
 	LegacyFormatTooManyClusters:  {Invalid, "the volume has too many clusters"},
 	LegacyFormatUnknown:          {Internal, "Windows gives no reason"},
 }

@@ -14,27 +14,42 @@ var ErrTruncated = errors.New("the data ends too early")
 // would divide by zero, or write a partition over another one.
 var ErrMalformed = errors.New("the data contradicts itself")
 
-// need is the first line of each decoder: b must hold the structure's size bytes.
-func need(b []byte, size int, structure string) error {
-	if len(b) < size {
-		return fmt.Errorf("%s of %d bytes: %w", structure, len(b), ErrTruncated)
+// decode reads a structure from the beginning of b.
+func decode[T any](b []byte, structure string) (s T, err error) {
+	if _, err := binary.Decode(b, binary.LittleEndian, &s); err != nil {
+		return s, fmt.Errorf("%s of %d bytes: %w", structure, len(b), ErrTruncated)
 	}
-	return nil
+	return s, nil
+}
+
+// decodeArray reads count structures, one after the other.
+func decodeArray[T, V any](b []byte, count uint32, structure string, value func(T) V) ([]V, error) {
+	size := binary.Size(*new(T))
+	if int64(count) > int64(len(b)/size) {
+		return nil, fmt.Errorf("%d of %s in %d bytes: %w", count, structure, len(b), ErrTruncated)
+	}
+	var list []V
+	for ; count > 0; count-- {
+		s, err := decode[T](b, structure)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, value(s))
+		b = b[size:]
+	}
+	return list, nil
+}
+
+// encode writes a structure behind b.
+func encode(b []byte, s any) []byte {
+	b, err := binary.Append(b, binary.LittleEndian, s)
+	if err != nil {
+		panic(err) // the type has no size
+	}
+	return b
 }
 
 // isRange reports whether offset and length describe a part of something.
 func isRange(offset, length int64) bool {
 	return offset >= 0 && length >= 0 && length <= math.MaxInt64-offset
 }
-
-// int64At reads a LARGE_INTEGER.
-func int64At(b []byte, offset int) int64 {
-	return int64(binary.LittleEndian.Uint64(b[offset:])) //nolint:gosec // the same bits, in two's complement
-}
-
-// putInt64 writes a LARGE_INTEGER.
-func putInt64(b []byte, offset int, value int64) {
-	binary.LittleEndian.PutUint64(b[offset:], uint64(value)) //nolint:gosec // the same bits, in two's complement
-}
-
-func uint32At(b []byte, offset int) uint32 { return binary.LittleEndian.Uint32(b[offset:]) }

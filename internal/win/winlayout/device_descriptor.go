@@ -7,46 +7,32 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// STORAGE_DEVICE_DESCRIPTOR: the offsets of texts count from its start; the texts follow it.
-//
-//	typedef struct _STORAGE_DEVICE_DESCRIPTOR {
-//	  DWORD            Version;
-//	  DWORD            Size;
-//	  BYTE             DeviceType;
-//	  BYTE             DeviceTypeModifier;
-//	  BOOLEAN          RemovableMedia;
-//	  BOOLEAN          CommandQueueing;
-//	  DWORD            VendorIdOffset;
-//	  DWORD            ProductIdOffset;
-//	  DWORD            ProductRevisionOffset;
-//	  DWORD            SerialNumberOffset;
-//	  STORAGE_BUS_TYPE BusType;
-//	  DWORD            RawPropertiesLength;
-//	  BYTE             RawDeviceProperties[1];
-//	} STORAGE_DEVICE_DESCRIPTOR;
-//
+// storageDeviceDescriptor is STORAGE_DEVICE_DESCRIPTOR up to RawDeviceProperties. The offsets of texts
+// count from its start; the texts follow it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_device_descriptor
-const (
-	deviceVendorOffset  = 12
-	deviceProductOffset = 16
-	deviceSerialOffset  = 24
-	deviceBusType       = 28
-	deviceFixed         = 36 // RawDeviceProperties
-)
+type storageDeviceDescriptor struct {
+	Version, Size                             uint32
+	DeviceType, DeviceTypeModifier            byte
+	RemovableMedia, CommandQueueing           byte
+	VendorIDOffset, ProductIDOffset           uint32
+	ProductRevisionOffset, SerialNumberOffset uint32
+	BusType                                   uint32
+	RawPropertiesLength                       uint32
+}
 
 // DecodeDeviceDescriptor reads a STORAGE_DEVICE_DESCRIPTOR. A text is empty if the descriptor has
 // none, or its offset leads out of the descriptor.
 func DecodeDeviceDescriptor(b []byte) (win.DeviceDescriptor, error) {
-	b, err := descriptor(b, deviceFixed, "STORAGE_DEVICE_DESCRIPTOR")
+	d, b, err := descriptor[storageDeviceDescriptor](b, "STORAGE_DEVICE_DESCRIPTOR")
 	if err != nil {
 		return win.DeviceDescriptor{}, err
 	}
-	text := func(field int) string { return strings.Trim(decodeASCII(textAt(b, field)), " ") }
+	text := func(offset uint32) string { return strings.Trim(decodeASCII(textAt(b, offset)), " ") }
 	return win.DeviceDescriptor{
-		BusType: win.BusType(uint32At(b, deviceBusType)),
-		Vendor:  text(deviceVendorOffset),
-		Product: text(deviceProductOffset),
-		Serial:  text(deviceSerialOffset),
+		BusType: win.BusType(d.BusType),
+		Vendor:  text(d.VendorIDOffset),
+		Product: text(d.ProductIDOffset),
+		Serial:  text(d.SerialNumberOffset),
 	}, nil
 }
 

@@ -2,45 +2,24 @@ package winlayout
 
 import "strings"
 
-// STORAGE_DEVICE_LOCATION_DESCRIPTOR is declared in winioctl.h, but not documented.
-//
-//	typedef struct _DEVICE_LOCATION {
-//	  DWORD Socket;
-//	  DWORD Slot;
-//	  DWORD Adapter;
-//	  DWORD Port;
-//	  union {
-//	    struct {
-//	      DWORD Channel;
-//	      DWORD Device;
-//	    };
-//	    struct {
-//	      DWORD Target;
-//	      DWORD Lun;
-//	    };
-//	  };
-//	} DEVICE_LOCATION;
-//
-//	typedef struct _STORAGE_DEVICE_LOCATION_DESCRIPTOR {
-//	  DWORD           Version;
-//	  DWORD           Size;
-//	  DEVICE_LOCATION Location;
-//	  DWORD           StringOffset;
-//	} STORAGE_DEVICE_LOCATION_DESCRIPTOR;
-const (
-	locationStringOffset = 32
-	locationFixed        = 36
-)
+// storageDeviceLocation is STORAGE_DEVICE_LOCATION_DESCRIPTOR, with its DEVICE_LOCATION. It is declared in
+// winioctl.h, but not documented.
+type storageDeviceLocation struct {
+	Version, Size               uint32
+	Socket, Slot, Adapter, Port uint32
+	Target, Lun                 uint32 // or Channel, Device
+	StringOffset                uint32
+}
 
 // DecodeDeviceLocation returns the text of a STORAGE_DEVICE_LOCATION_DESCRIPTOR, which may be
 // empty. It can be ASCII or UTF-16, and no field says which; in UTF-16 the second byte of an
 // English text is 0.
 func DecodeDeviceLocation(b []byte) (string, error) {
-	b, err := descriptor(b, locationFixed, "STORAGE_DEVICE_LOCATION_DESCRIPTOR")
+	d, b, err := descriptor[storageDeviceLocation](b, "STORAGE_DEVICE_LOCATION_DESCRIPTOR")
 	if err != nil {
 		return "", err
 	}
-	text := textAt(b, locationStringOffset)
+	text := textAt(b, d.StringOffset)
 	if len(text) < 2 || text[1] != 0 {
 		return decodeASCII(text), nil
 	}

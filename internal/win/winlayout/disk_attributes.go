@@ -12,67 +12,44 @@ const (
 	attributeDiskReadOnly = 2
 )
 
-// GET_DISK_ATTRIBUTES
-//
-//	typedef struct _GET_DISK_ATTRIBUTES {
-//	  DWORD     Version;
-//	  DWORD     Reserved1;
-//	  DWORDLONG Attributes;
-//	} GET_DISK_ATTRIBUTES;
-//
+// getDiskAttributes is GET_DISK_ATTRIBUTES.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-get_disk_attributes
-const (
-	getAttributes     = 8
-	getAttributesSize = 16
-)
+type getDiskAttributes struct {
+	Version, Reserved1 uint32
+	Attributes         uint64
+}
 
 // DiskAttributesSize is how much IOCTL_DISK_GET_DISK_ATTRIBUTES answers.
-const DiskAttributesSize = getAttributesSize
+var DiskAttributesSize = binary.Size(getDiskAttributes{})
 
 // DecodeDiskAttributes reads a GET_DISK_ATTRIBUTES.
 func DecodeDiskAttributes(b []byte) (win.DiskAttributes, error) {
-	if err := need(b, getAttributesSize, "GET_DISK_ATTRIBUTES"); err != nil {
-		return win.DiskAttributes{}, err
-	}
-	bits := binary.LittleEndian.Uint64(b[getAttributes:])
+	a, err := decode[getDiskAttributes](b, "GET_DISK_ATTRIBUTES")
 	return win.DiskAttributes{
-		Offline:  bits&attributeDiskOffline != 0,
-		ReadOnly: bits&attributeDiskReadOnly != 0,
-	}, nil
+		Offline:  a.Attributes&attributeDiskOffline != 0,
+		ReadOnly: a.Attributes&attributeDiskReadOnly != 0,
+	}, err
 }
 
-// SET_DISK_ATTRIBUTES. Version is its own size, as the header says and published code does;
-// the documentation names another structure.
-//
-//	typedef struct _SET_DISK_ATTRIBUTES {
-//	  DWORD     Version;
-//	  BOOLEAN   Persist;
-//	  BYTE      Reserved1[3];
-//	  DWORDLONG Attributes;
-//	  DWORDLONG AttributesMask;
-//	  DWORD     Reserved2[4];
-//	} SET_DISK_ATTRIBUTES;
-//
+// setDiskAttributes is SET_DISK_ATTRIBUTES. Version is its own size, as the header says and published
+// code does; the documentation names another structure.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-set_disk_attributes
-const (
-	setAttributesVersion = 0
-	setAttributesPersist = 4
-	setAttributes        = 8
-	setAttributesMask    = 16
-	setAttributesSize    = 40
-)
+type setDiskAttributes struct {
+	Version                    uint32
+	Persist                    bool
+	Reserved1                  [3]byte
+	Attributes, AttributesMask uint64
+	Reserved2                  [4]uint32
+}
 
 // EncodeDiskAttributes builds a SET_DISK_ATTRIBUTES that gives the attributes in mask the
 // value they have in attributes, across restarts: otherwise the disks of pods would be offline
 // after a restart.
 func EncodeDiskAttributes(attributes, mask win.DiskAttributes) []byte {
-	b := make([]byte, setAttributesSize)
-	binary.LittleEndian.PutUint32(b[setAttributesVersion:], setAttributesSize)
-	b[setAttributesPersist] = 1
 	bits := attributeBits(mask)
-	binary.LittleEndian.PutUint64(b[setAttributes:], attributeBits(attributes)&bits)
-	binary.LittleEndian.PutUint64(b[setAttributesMask:], bits)
-	return b
+	s := setDiskAttributes{Persist: true, Attributes: attributeBits(attributes) & bits, AttributesMask: bits}
+	s.Version = uint32(binary.Size(s))
+	return encode(nil, s)
 }
 
 func attributeBits(attributes win.DiskAttributes) (bits uint64) {

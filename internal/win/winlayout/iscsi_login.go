@@ -2,39 +2,22 @@ package winlayout
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ISCSI_LOGIN_OPTIONS
-//
-//	typedef struct {
-//	  ULONG                              Version;
-//	  ISCSI_LOGIN_OPTIONS_INFO_SPECIFIED InformationSpecified;
-//	  ISCSI_LOGIN_FLAGS                  LoginFlags;
-//	  ISCSI_AUTH_TYPES                   AuthType;
-//	  ISCSI_DIGEST_TYPES                 HeaderDigest;
-//	  ISCSI_DIGEST_TYPES                 DataDigest;
-//	  ULONG                              MaximumConnections;
-//	  ULONG                              DefaultTime2Wait;
-//	  ULONG                              DefaultTime2Retain;
-//	  ULONG                              UsernameLength;
-//	  ULONG                              PasswordLength;
-//	  PUCHAR                             Username;
-//	  PUCHAR                             Password;
-//	} ISCSI_LOGIN_OPTIONS;
-//
+// loginOptions is ISCSI_LOGIN_OPTIONS. Username and Password are pointers.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_login_options
-const (
-	loginVersion        = 0
-	loginSpecified      = 4
-	loginAuthType       = 12
-	loginUsernameLength = 36
-	loginPasswordLength = 40
-	loginUsername       = 48
-	loginPassword       = 56
-	loginSize           = 64
-)
+type loginOptions struct {
+	Version                                                  uint32
+	InformationSpecified, LoginFlags, AuthType               uint32
+	HeaderDigest, DataDigest                                 uint32
+	MaximumConnections, DefaultTime2Wait, DefaultTime2Retain uint32
+	UsernameLength, PasswordLength                           uint32
+	_                                                        uint32
+	Username, Password                                       uint64
+}
 
 // The flags of InformationSpecified. Fields without their flag get Windows' defaults.
 const (
@@ -51,65 +34,52 @@ type Memory struct {
 
 // LoginOptionsSize is how large an ISCSI_LOGIN_OPTIONS is. Its memory must be aligned to 8
 // bytes: it holds pointers.
-const LoginOptionsSize = loginSize
+var LoginOptionsSize = binary.Size(loginOptions{})
 
 // EncodeLoginOptions writes an ISCSI_LOGIN_OPTIONS. User and secret are bytes, not characters,
 // and have no NUL at the end. They are used with CHAP only. Without a user Windows sends the
 // name of the initiator.
 func EncodeLoginOptions(b []byte, auth win.AuthType, user, secret Memory) error {
-	if err := need(b, loginSize, "ISCSI_LOGIN_OPTIONS"); err != nil {
-		return err
-	}
-	clear(b[:loginSize])
-	specified := uint32(loginHasAuthType)
+	options := loginOptions{InformationSpecified: loginHasAuthType, AuthType: uint32(auth)} // Version is ISCSI_LOGIN_OPTIONS_VERSION, 0
 	if auth != win.NoAuth {
-		specified |= loginHasPassword
-		binary.LittleEndian.PutUint32(b[loginPasswordLength:], secret.Length)
-		binary.LittleEndian.PutUint64(b[loginPassword:], secret.Address)
+		options.InformationSpecified |= loginHasPassword
+		options.PasswordLength, options.Password = secret.Length, secret.Address
 		if user.Length > 0 {
-			specified |= loginHasUsername
-			binary.LittleEndian.PutUint32(b[loginUsernameLength:], user.Length)
-			binary.LittleEndian.PutUint64(b[loginUsername:], user.Address)
+			options.InformationSpecified |= loginHasUsername
+			options.UsernameLength, options.Username = user.Length, user.Address
 		}
 	}
-	const version = 0 // ISCSI_LOGIN_OPTIONS_VERSION
-	binary.LittleEndian.PutUint32(b[loginVersion:], version)
-	binary.LittleEndian.PutUint32(b[loginSpecified:], specified)
-	binary.LittleEndian.PutUint32(b[loginAuthType:], uint32(auth))
+	if _, err := binary.Encode(b, binary.LittleEndian, options); err != nil {
+		return fmt.Errorf("ISCSI_LOGIN_OPTIONS of %d bytes: %w", len(b), ErrTruncated)
+	}
 	return nil
 }
 
-// PERSISTENT_ISCSI_LOGIN_INFOW
-//
-//	typedef struct {
-//	  WCHAR                  TargetName[MAX_ISCSI_NAME_LEN + 1];
-//	  BOOLEAN                IsInformationalSession;
-//	  WCHAR                  InitiatorInstance[MAX_ISCSI_HBANAME_LEN];
-//	  ULONG                  InitiatorPortNumber;
-//	  ISCSI_TARGET_PORTALW   TargetPortal;
-//	  ISCSI_SECURITY_FLAGS   SecurityFlags;
-//	  PISCSI_TARGET_MAPPINGW Mappings;
-//	  ISCSI_LOGIN_OPTIONS    LoginOptions;
-//	} PERSISTENT_ISCSI_LOGIN_INFOW;
-//
+// persistentLogin is PERSISTENT_ISCSI_LOGIN_INFOW. Mappings is a pointer.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-persistent_iscsi_login_infow
-const (
-	persistentTarget        = 0
-	persistentInitiator     = 450
-	persistentInitiatorPort = 964
-	persistentPortal        = 968
-	persistentSize          = 2080
-)
+type persistentLogin struct {
+	TargetName             [nameUnits * maxISCSIName]byte
+	IsInformationalSession bool
+	_                      byte
+	InitiatorInstance      [nameUnits * maxHBAName]byte
+	_                      uint16
+	InitiatorPortNumber    uint32
+	TargetPortal           targetPortal
+	_                      [6]byte
+	SecurityFlags          uint64
+	Mappings               uint64
+	LoginOptions           loginOptions
+}
 
 // DecodePersistentLogins reads an array of count PERSISTENT_ISCSI_LOGIN_INFOWs. It does not
 // follow the pointers to mappings and credentials.
 func DecodePersistentLogins(b []byte, count uint32) ([]win.PersistentLogin, error) {
-	return decodeArray(b, count, persistentSize, "PERSISTENT_ISCSI_LOGIN_INFOW", func(b []byte) win.PersistentLogin {
+	return decodeArray(b, count, "PERSISTENT_ISCSI_LOGIN_INFOW", func(l persistentLogin) win.PersistentLogin {
 		return win.PersistentLogin{
-			Target:            nameAt(b, persistentTarget, maxISCSIName),
-			InitiatorInstance: nameAt(b, persistentInitiator, maxHBAName),
-			InitiatorPort:     uint32At(b, persistentInitiatorPort),
-			Portal:            decodeTargetPortal(b[persistentPortal : persistentPortal+portalSize]),
+			Target:            name(l.TargetName[:]),
+			InitiatorInstance: name(l.InitiatorInstance[:]),
+			InitiatorPort:     l.InitiatorPortNumber,
+			Portal:            l.TargetPortal.value(),
 		}
 	})
 }

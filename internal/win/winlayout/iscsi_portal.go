@@ -9,41 +9,22 @@ import (
 
 // The structures of iscsidsc.dll hold names in arrays of fixed size, ended by a NUL.
 
-// ISCSI_TARGET_PORTALW. Its alignment is 2, which matters inside other structures.
-//
-//	typedef struct {
-//	  WCHAR  SymbolicName[MAX_ISCSI_PORTAL_NAME_LEN];
-//	  WCHAR  Address[MAX_ISCSI_PORTAL_ADDRESS_LEN];
-//	  USHORT Socket;
-//	} ISCSI_TARGET_PORTALW;
-//
+// targetPortal is ISCSI_TARGET_PORTALW. Its alignment is 2, which matters inside other structures.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_target_portalw
-const (
-	portalSymbolicName = 0
-	portalAddress      = 512
-	portalSocket       = 1024
-	portalSize         = 1026
-)
+type targetPortal struct {
+	SymbolicName [nameUnits * maxPortalName]byte
+	Address      [nameUnits * maxPortalAddr]byte
+	Socket       uint16
+}
 
-// ISCSI_TARGET_PORTAL_INFOW
-//
-//	typedef struct {
-//	  WCHAR  InitiatorName[MAX_ISCSI_HBANAME_LEN];
-//	  ULONG  InitiatorPortNumber;
-//	  WCHAR  SymbolicName[MAX_ISCSI_PORTAL_NAME_LEN];
-//	  WCHAR  Address[MAX_ISCSI_PORTAL_ADDRESS_LEN];
-//	  USHORT Socket;
-//	} ISCSI_TARGET_PORTAL_INFOW;
-//
+// targetPortalInfo is ISCSI_TARGET_PORTAL_INFOW.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_target_portal_infow
-const (
-	portalInfoInitiator     = 0
-	portalInfoInitiatorPort = 512
-	portalInfoSymbolicName  = 516
-	portalInfoAddress       = 1028
-	portalInfoSocket        = 1540
-	portalInfoSize          = 1544
-)
+type targetPortalInfo struct {
+	InitiatorName       [nameUnits * maxHBAName]byte
+	InitiatorPortNumber uint32
+	Portal              targetPortal // the same three fields
+	_                   uint16
+}
 
 // The sizes of the arrays that hold names, in characters.
 const (
@@ -57,78 +38,51 @@ const (
 )
 
 // Sizes of the elements of lists, by which buffers for them are made.
-const (
-	TargetPortalSize     = portalSize
-	SendTargetPortalSize = portalInfoSize
+var (
+	TargetPortalSize     = binary.Size(targetPortal{})
+	SendTargetPortalSize = binary.Size(targetPortalInfo{})
 )
 
 // EncodeTargetPortal builds an ISCSI_TARGET_PORTALW.
 func EncodeTargetPortal(p win.TargetPortal) ([]byte, error) {
-	b := make([]byte, portalSize)
-	if err := putName(b[portalSymbolicName:], maxPortalName, p.SymbolicName); err != nil {
+	portal := targetPortal{Socket: p.Port}
+	if err := putName(portal.SymbolicName[:], p.SymbolicName); err != nil {
 		return nil, err
 	}
-	if err := putName(b[portalAddress:], maxPortalAddr, p.Address); err != nil {
+	if err := putName(portal.Address[:], p.Address); err != nil {
 		return nil, err
 	}
-	binary.LittleEndian.PutUint16(b[portalSocket:], p.Port)
-	return b, nil
+	return encode(nil, portal), nil
 }
 
 // DecodeTargetPortals reads an array of count ISCSI_TARGET_PORTALWs.
 func DecodeTargetPortals(b []byte, count uint32) ([]win.TargetPortal, error) {
-	return decodeArray(b, count, portalSize, "ISCSI_TARGET_PORTALW", decodeTargetPortal)
+	return decodeArray(b, count, "ISCSI_TARGET_PORTALW", targetPortal.value)
 }
 
-func decodeTargetPortal(b []byte) win.TargetPortal {
-	return win.TargetPortal{
-		SymbolicName: nameAt(b, portalSymbolicName, maxPortalName),
-		Address:      nameAt(b, portalAddress, maxPortalAddr),
-		Port:         binary.LittleEndian.Uint16(b[portalSocket:]),
-	}
+func (p targetPortal) value() win.TargetPortal {
+	return win.TargetPortal{SymbolicName: name(p.SymbolicName[:]), Address: name(p.Address[:]), Port: p.Socket}
 }
 
 // DecodeSendTargetPortals reads an array of count ISCSI_TARGET_PORTAL_INFOWs.
 func DecodeSendTargetPortals(b []byte, count uint32) ([]win.SendTargetPortal, error) {
-	return decodeArray(b, count, portalInfoSize, "ISCSI_TARGET_PORTAL_INFOW", func(b []byte) win.SendTargetPortal {
-		return win.SendTargetPortal{
-			Portal: win.TargetPortal{
-				SymbolicName: nameAt(b, portalInfoSymbolicName, maxPortalName),
-				Address:      nameAt(b, portalInfoAddress, maxPortalAddr),
-				Port:         binary.LittleEndian.Uint16(b[portalInfoSocket:]),
-			},
-			InitiatorInstance: nameAt(b, portalInfoInitiator, maxHBAName),
-			InitiatorPort:     uint32At(b, portalInfoInitiatorPort),
-		}
+	return decodeArray(b, count, "ISCSI_TARGET_PORTAL_INFOW", func(p targetPortalInfo) win.SendTargetPortal {
+		return win.SendTargetPortal{Portal: p.Portal.value(), InitiatorInstance: name(p.InitiatorName[:]), InitiatorPort: p.InitiatorPortNumber}
 	})
 }
 
-// decodeArray reads count structures of the same size.
-func decodeArray[T any](b []byte, count uint32, size int, structure string, decode func([]byte) T) ([]T, error) {
-	if int64(count) > int64(len(b)/size) {
-		return nil, fmt.Errorf("%d of %s in %d bytes: %w", count, structure, len(b), ErrTruncated)
-	}
-	var list []T
-	for ; count > 0; count-- {
-		list = append(list, decode(b[:size]))
-		b = b[size:]
-	}
-	return list, nil
-}
-
-// putName writes a name into an array of so many characters, the NUL included.
-func putName(b []byte, characters int, name string) error {
+// putName writes a name into an array, which has room for a NUL too.
+func putName(b []byte, name string) error {
 	text := encodeUTF16(name)
-	if len(text) > nameUnits*(characters-1) {
-		return fmt.Errorf("a name of %d characters where %d fit: %w", len(text)/nameUnits, characters-1, ErrTruncated)
+	if most := len(b) - nameUnits; len(text) > most {
+		return fmt.Errorf("a name of %d characters where %d fit: %w", len(text)/nameUnits, most/nameUnits, ErrTruncated)
 	}
 	copy(b, text)
 	return nil
 }
 
-// nameAt reads a name from an array of so many characters; without a NUL it fills them all.
-func nameAt(b []byte, offset, characters int) string {
-	b = b[offset : offset+nameUnits*characters]
+// name reads a name from an array; without a NUL it fills the array.
+func name(b []byte) string {
 	for end := 0; end < len(b); end += nameUnits {
 		if b[end] == 0 && b[end+1] == 0 {
 			return decodeUTF16(b[:end])

@@ -7,79 +7,38 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ISCSI_UNIQUE_SESSION_ID
-//
-//	typedef struct _ISCSI_UNIQUE_SESSION_ID {
-//	  ULONGLONG AdapterUnique;
-//	  ULONGLONG AdapterSpecific;
-//	} ISCSI_UNIQUE_SESSION_ID;
-//
-// https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_unique_session_id
-const (
-	sessionIDUnique   = 0
-	sessionIDSpecific = 8
-	sessionIDSize     = 16
-)
-
-// ISCSI_SESSION_INFOW
-//
-//	typedef struct {
-//	  ISCSI_UNIQUE_SESSION_ID SessionId;
-//	  PWCHAR                  InitiatorName;
-//	  PWCHAR                  TargetNodeName;
-//	  PWCHAR                  TargetName;
-//	  UCHAR                   ISID[6];
-//	  UCHAR                   TSID[2];
-//	  ULONG                   ConnectionCount;
-//	  PISCSI_CONNECTION_INFOW Connections;
-//	} ISCSI_SESSION_INFOW;
-//
+// sessionInfo is ISCSI_SESSION_INFOW. The names and Connections are pointers.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_session_infow
-const (
-	sessionID              = 0
-	sessionTargetNodeName  = 24
-	sessionTargetName      = 32
-	sessionConnectionCount = 48
-	sessionConnections     = 56
-	sessionSize            = 64
-)
+type sessionInfo struct {
+	SessionID                                 win.SessionID
+	InitiatorName, TargetNodeName, TargetName uint64
+	ISID                                      [6]byte
+	TSID                                      [2]byte
+	ConnectionCount                           uint32
+	_                                         uint32
+	Connections                               uint64
+}
 
-// ISCSI_CONNECTION_INFOW; we only check that they are there.
-//
-//	typedef struct {
-//	  ISCSI_UNIQUE_CONNECTION_ID ConnectionId;
-//	  PWCHAR                     InitiatorAddress;
-//	  PWCHAR                     TargetAddress;
-//	  USHORT                     InitiatorSocket;
-//	  USHORT                     TargetSocket;
-//	  UCHAR                      CID[2];
-//	} ISCSI_CONNECTION_INFOW;
-//
+// connectionInfo is ISCSI_CONNECTION_INFOW; we only check that they are there.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_connection_infow
-const connectionSize = 40
+type connectionInfo struct {
+	ConnectionID                    [2]uint64
+	InitiatorAddress, TargetAddress uint64
+	InitiatorSocket, TargetSocket   uint16
+	CID                             [2]byte
+	_                               uint16
+}
 
-// SessionIDSize is how large an ISCSI_UNIQUE_SESSION_ID is.
-const SessionIDSize = sessionIDSize
+// SessionIDSize is how large an ISCSI_UNIQUE_SESSION_ID is, which win.SessionID declares.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_unique_session_id
+var SessionIDSize = binary.Size(win.SessionID{})
 
 // EncodeSessionID builds an ISCSI_UNIQUE_SESSION_ID.
-func EncodeSessionID(id win.SessionID) []byte {
-	b := binary.LittleEndian.AppendUint64(nil, id.AdapterUnique)
-	return binary.LittleEndian.AppendUint64(b, id.AdapterSpecific)
-}
+func EncodeSessionID(id win.SessionID) []byte { return encode(nil, id) }
 
 // DecodeSessionID reads an ISCSI_UNIQUE_SESSION_ID.
 func DecodeSessionID(b []byte) (win.SessionID, error) {
-	if err := need(b, sessionIDSize, "ISCSI_UNIQUE_SESSION_ID"); err != nil {
-		return win.SessionID{}, err
-	}
-	return decodeSessionID(b), nil
-}
-
-func decodeSessionID(b []byte) win.SessionID {
-	return win.SessionID{
-		AdapterUnique:   binary.LittleEndian.Uint64(b[sessionIDUnique:]),
-		AdapterSpecific: binary.LittleEndian.Uint64(b[sessionIDSpecific:]),
-	}
+	return decode[win.SessionID](b, "ISCSI_UNIQUE_SESSION_ID")
 }
 
 // DecodeSessions reads an array of count ISCSI_SESSION_INFOWs. They point to names and
@@ -87,23 +46,18 @@ func decodeSessionID(b []byte) win.SessionID {
 // when Windows filled it: pointers are used only as offsets from there.
 func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) {
 	var failure error
-	text := func(element []byte, offset int) string {
-		name, err := nameBehind(b, base, binary.LittleEndian.Uint64(element[offset:]))
+	text := func(pointer uint64) string {
+		name, err := nameBehind(b, base, pointer)
 		if err != nil {
 			failure = err
 		}
 		return name
 	}
-	sessions, err := decodeArray(b, count, sessionSize, "ISCSI_SESSION_INFOW", func(element []byte) win.Session {
-		session := win.Session{
-			ID:             decodeSessionID(element[sessionID:]),
-			TargetNodeName: text(element, sessionTargetNodeName),
-			TargetName:     text(element, sessionTargetName),
-			Connections:    uint32At(element, sessionConnectionCount),
-		}
+	sessions, err := decodeArray(b, count, "ISCSI_SESSION_INFOW", func(s sessionInfo) win.Session {
+		session := win.Session{ID: s.SessionID, TargetNodeName: text(s.TargetNodeName), TargetName: text(s.TargetName), Connections: s.ConnectionCount}
 		// A count without connections would make a dead session look alive.
-		at, err := behind(b, base, binary.LittleEndian.Uint64(element[sessionConnections:]))
-		if session.Connections > 0 && (err != nil || uint64(session.Connections) > uint64(len(at)/connectionSize)) {
+		at, err := behind(b, base, s.Connections)
+		if session.Connections > 0 && (err != nil || uint64(session.Connections) > uint64(len(at)/binary.Size(connectionInfo{}))) {
 			failure = fmt.Errorf("%d connections of a session: %w", session.Connections, ErrMalformed)
 		}
 		return session
@@ -142,42 +96,24 @@ func nameBehind(b []byte, base, pointer uint64) (string, error) {
 	return "", fmt.Errorf("a name without an end: %w", ErrMalformed)
 }
 
-// ISCSI_DEVICE_ON_SESSIONW; of its names we use LegacyName.
-//
-//	typedef struct {
-//	  WCHAR                 InitiatorName[MAX_ISCSI_HBANAME_LEN];
-//	  WCHAR                 TargetName[MAX_ISCSI_NAME_LEN + 1];
-//	  SCSI_ADDRESS          ScsiAddress;
-//	  GUID                  DeviceInterfaceType;
-//	  WCHAR                 DeviceInterfaceName[MAX_PATH];
-//	  WCHAR                 LegacyName[MAX_PATH];
-//	  STORAGE_DEVICE_NUMBER StorageDeviceNumber;
-//	  DWORD                 DeviceInstance;
-//	} ISCSI_DEVICE_ON_SESSIONW;
-//
+// deviceOnSession is ISCSI_DEVICE_ON_SESSIONW; of its names we use LegacyName.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_device_on_sessionw
-const (
-	deviceSCSIAddress = 960
-	deviceLegacyName  = 1504
-	deviceNumber      = 2024
-	deviceSize        = 2040
-)
+type deviceOnSession struct {
+	InitiatorName                   [nameUnits * maxHBAName]byte
+	TargetName                      [nameUnits * maxISCSIName]byte
+	ScsiAddress                     scsiAddress
+	DeviceInterfaceType             guid
+	DeviceInterfaceName, LegacyName [nameUnits * maxDevicePath]byte
+	StorageDeviceNumber             storageDeviceNumber
+	DeviceInstance                  uint32
+}
 
 // SessionDeviceSize is how large an ISCSI_DEVICE_ON_SESSIONW is.
-const SessionDeviceSize = deviceSize
+var SessionDeviceSize = binary.Size(deviceOnSession{})
 
 // DecodeSessionDevices reads an array of count ISCSI_DEVICE_ON_SESSIONWs.
 func DecodeSessionDevices(b []byte, count uint32) ([]win.SessionDevice, error) {
-	return decodeArray(b, count, deviceSize, "ISCSI_DEVICE_ON_SESSIONW", func(b []byte) win.SessionDevice {
-		number := b[deviceNumber:]
-		return win.SessionDevice{
-			LUN: b[deviceSCSIAddress+scsiLUN],
-			Device: win.DeviceNumber{
-				Type:      win.DeviceType(uint32At(number, numberType)),
-				Number:    uint32At(number, numberDevice),
-				Partition: uint32At(number, numberPartition),
-			},
-			LegacyName: nameAt(b, deviceLegacyName, maxDevicePath),
-		}
+	return decodeArray(b, count, "ISCSI_DEVICE_ON_SESSIONW", func(d deviceOnSession) win.SessionDevice {
+		return win.SessionDevice{LUN: d.ScsiAddress.Lun, Device: d.StorageDeviceNumber.value(), LegacyName: name(d.LegacyName[:])}
 	})
 }

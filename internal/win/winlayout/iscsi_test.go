@@ -19,6 +19,65 @@ const targetName = "iqn.2001-04.com.example:storage"
 // characters is a text as UTF-16, without a NUL.
 func characters(text string) []uint16 { return utf16.Encode([]rune(text)) }
 
+// The structures as iscsidsc.h declares them. Pointers are those of 64-bit Windows.
+type (
+	guid struct {
+		Data1 uint32
+		Data2 uint16
+		Data3 uint16
+		Data4 [8]byte
+	}
+	storageDeviceNumber struct {
+		DeviceType      uint32
+		DeviceNumber    uint32
+		PartitionNumber uint32
+	}
+	scsiAddress struct {
+		Length     uint32
+		PortNumber byte
+		PathID     byte
+		TargetID   byte
+		Lun        byte
+	}
+	iscsiTargetPortal struct {
+		SymbolicName [256]uint16
+		Address      [256]uint16
+		Socket       uint16
+	}
+	iscsiTargetPortalInfo struct {
+		InitiatorName       [256]uint16
+		InitiatorPortNumber uint32
+		SymbolicName        [256]uint16
+		Address             [256]uint16
+		Socket              uint16
+	}
+	iscsiLoginOptions struct {
+		Version              uint32
+		InformationSpecified uint32
+		LoginFlags           uint32
+		AuthType             uint32
+		HeaderDigest         uint32
+		DataDigest           uint32
+		MaximumConnections   uint32
+		DefaultTime2Wait     uint32
+		DefaultTime2Retain   uint32
+		UsernameLength       uint32
+		PasswordLength       uint32
+		Username             uint64
+		Password             uint64
+	}
+	iscsiDeviceOnSession struct {
+		InitiatorName       [256]uint16
+		TargetName          [224]uint16
+		ScsiAddress         scsiAddress
+		DeviceInterfaceType guid
+		DeviceInterfaceName [260]uint16
+		LegacyName          [260]uint16
+		StorageDeviceNumber storageDeviceNumber
+		DeviceInstance      uint32
+	}
+)
+
 // portalInMemory is an ISCSI_TARGET_PORTALW.
 func portalInMemory(t testing.TB, symbolic, address string, port uint16) []byte {
 	t.Helper()

@@ -1,7 +1,6 @@
 package winlayout
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -9,54 +8,36 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// PARTITION_INFORMATION_EX
-//
-//	typedef struct _PARTITION_INFORMATION_MBR {
-//	  BYTE    PartitionType;
-//	  BOOLEAN BootIndicator;
-//	  BOOLEAN RecognizedPartition;
-//	  DWORD   HiddenSectors;
-//	  GUID    PartitionId;
-//	} PARTITION_INFORMATION_MBR;
-//
-//	typedef struct _PARTITION_INFORMATION_GPT {
-//	  GUID    PartitionType;
-//	  GUID    PartitionId;
-//	  DWORD64 Attributes;
-//	  WCHAR   Name[36];
-//	} PARTITION_INFORMATION_GPT;
-//
-//	typedef struct _PARTITION_INFORMATION_EX {
-//	  PARTITION_STYLE PartitionStyle;
-//	  LARGE_INTEGER   StartingOffset;
-//	  LARGE_INTEGER   PartitionLength;
-//	  DWORD           PartitionNumber;
-//	  BOOLEAN         RewritePartition;
-//	  BOOLEAN         IsServicePartition;
-//	  union {
-//	    PARTITION_INFORMATION_MBR Mbr;
-//	    PARTITION_INFORMATION_GPT Gpt;
-//	  };
-//	} PARTITION_INFORMATION_EX;
-//
+// The parts of PARTITION_INFORMATION_EX: what all partitions have, and the members of its union.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_ex
+type (
+	partitionInformation struct {
+		PartitionStyle                       uint32
+		_                                    uint32
+		StartingOffset, PartitionLength      int64
+		PartitionNumber                      uint32
+		RewritePartition, IsServicePartition bool
+		_                                    [2]byte
+	}
+	partitionInformationGPT struct {
+		PartitionType, PartitionID guid
+		Attributes                 uint64
+		Name                       [2 * partitionNameUnits]byte
+	}
+	partitionInformationMBR struct {
+		PartitionType                      byte
+		BootIndicator, RecognizedPartition bool
+		_                                  byte
+		HiddenSectors                      uint32
+		PartitionID                        guid
+		_                                  [88]byte // the union is as large as its largest member
+	}
+)
+
 const (
-	partitionStyle      = 0
-	partitionOffset     = 8
-	partitionLength     = 16
-	partitionNumber     = 24
-	partitionRewrite    = 28
-	partitionGPTType    = 32
-	partitionGPTID      = 48
-	partitionGPTFlags   = 64
-	partitionGPTName    = 72
-	partitionMBRType    = 32
-	partitionMBRBoot    = 33
-	partitionMBRKnown   = 34
-	partitionMBRHidden  = 36
-	partitionSize       = 144
-	partitionNameUnits  = 36
-	partitionNameLength = 2 * partitionNameUnits
+	partitionUnion     = 32
+	partitionSize      = 144
+	partitionNameUnits = 36
 )
 
 // sectorOfMBR is the unit of HiddenSectors. Disks with larger sectors have a GPT.
@@ -64,73 +45,65 @@ const sectorOfMBR = 512
 
 // decodePartition reads one entry of a table in that style.
 func decodePartition(b []byte, style win.PartitionStyle) (win.Partition, error) {
-	if err := need(b, partitionSize, "PARTITION_INFORMATION_EX"); err != nil {
+	p, err := decode[partitionInformation](b, "PARTITION_INFORMATION_EX")
+	if err != nil {
 		return win.Partition{}, err
 	}
-	partition := win.Partition{
-		Offset: int64At(b, partitionOffset),
-		Length: int64At(b, partitionLength),
-		Number: uint32At(b, partitionNumber),
-	}
+	partition := win.Partition{Offset: p.StartingOffset, Length: p.PartitionLength, Number: p.PartitionNumber}
 	if !isRange(partition.Offset, partition.Length) {
 		return win.Partition{}, fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
 	}
-	own := win.PartitionStyle(uint32At(b, partitionStyle))
 	if style == win.StyleRaw && partition.Length == 0 {
 		// A disk without a table may show four empty entries of style MBR: ReactOS reads
 		// it with its MBR reader. How Windows fills them is not documented.
 		return win.Partition{}, nil
 	}
-	if own != style {
+	if own := win.PartitionStyle(p.PartitionStyle); own != style {
 		return win.Partition{}, fmt.Errorf("%v in a table of style %v: %w", own, style, ErrMalformed)
 	}
-	switch style {
+	switch b = b[partitionUnion:]; style {
 	case win.StyleGPT:
-		partition.Type = decodeGUID(b[partitionGPTType:])
-		partition.ID = decodeGUID(b[partitionGPTID:])
-		partition.Attributes = binary.LittleEndian.Uint64(b[partitionGPTFlags:])
-		partition.Name, _, _ = strings.Cut(decodeUTF16(b[partitionGPTName:partitionGPTName+partitionNameLength]), "\x00")
+		g, err := decode[partitionInformationGPT](b, "PARTITION_INFORMATION_GPT")
+		if err != nil {
+			return win.Partition{}, err
+		}
+		partition.Type, partition.ID, partition.Attributes = g.PartitionType.value(), g.PartitionID.value(), g.Attributes
+		partition.Name, _, _ = strings.Cut(decodeUTF16(g.Name[:]), "\x00")
 	case win.StyleMBR:
-		partition.MBRType = b[partitionMBRType]
-		partition.MBRBoot = b[partitionMBRBoot] != 0
+		m, err := decode[partitionInformationMBR](b, "PARTITION_INFORMATION_MBR")
+		if err != nil {
+			return win.Partition{}, err
+		}
+		partition.MBRType, partition.MBRBoot = m.PartitionType, m.BootIndicator
 	case win.StyleRaw:
 	}
 	return partition, nil
 }
 
-// encodePartition writes one entry of a table in that style. RewritePartition is set for
+// encodePartition writes one entry of a table in that style behind b. RewritePartition is set for
 // all of them, as the documentation requires.
-func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition) error {
+func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition) ([]byte, error) {
 	if !isRange(partition.Offset, partition.Length) {
-		return fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
+		return nil, fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
 	}
-	binary.LittleEndian.PutUint32(b[partitionStyle:], uint32(style))
-	putInt64(b, partitionOffset, partition.Offset)
-	putInt64(b, partitionLength, partition.Length)
-	binary.LittleEndian.PutUint32(b[partitionNumber:], partition.Number)
-	b[partitionRewrite] = 1
+	b = encode(b, partitionInformation{
+		PartitionStyle: uint32(style), StartingOffset: partition.Offset, PartitionLength: partition.Length,
+		PartitionNumber: partition.Number, RewritePartition: true,
+	})
 	if style == win.StyleMBR {
 		hidden := partition.Offset / sectorOfMBR
 		if hidden < 0 || hidden > math.MaxUint32 {
-			return fmt.Errorf("an MBR cannot describe a partition at %d: %w", partition.Offset, ErrMalformed)
+			return nil, fmt.Errorf("an MBR cannot describe a partition at %d: %w", partition.Offset, ErrMalformed)
 		}
-		b[partitionMBRType] = partition.MBRType
-		if partition.MBRBoot {
-			b[partitionMBRBoot] = 1
-		}
-		if partition.MBRType != 0 {
-			b[partitionMBRKnown] = 1
-		}
-		binary.LittleEndian.PutUint32(b[partitionMBRHidden:], uint32(hidden))
-		return nil
+		return encode(b, partitionInformationMBR{
+			PartitionType: partition.MBRType, BootIndicator: partition.MBRBoot, RecognizedPartition: partition.MBRType != 0, HiddenSectors: uint32(hidden),
+		}), nil
 	}
+	g := partitionInformationGPT{PartitionType: toGUID(partition.Type), PartitionID: toGUID(partition.ID), Attributes: partition.Attributes}
 	name := encodeUTF16(partition.Name)
-	if len(name) > partitionNameLength || strings.Contains(partition.Name, "\x00") {
-		return fmt.Errorf("the name %q has more than %d characters, or a NUL", partition.Name, partitionNameUnits)
+	if len(name) > len(g.Name) || strings.Contains(partition.Name, "\x00") {
+		return nil, fmt.Errorf("the name %q has more than %d characters, or a NUL", partition.Name, partitionNameUnits)
 	}
-	EncodeGUID(b[partitionGPTType:], partition.Type)
-	EncodeGUID(b[partitionGPTID:], partition.ID)
-	binary.LittleEndian.PutUint64(b[partitionGPTFlags:], partition.Attributes)
-	copy(b[partitionGPTName:], name)
-	return nil
+	copy(g.Name[:], name)
+	return encode(b, g), nil
 }

@@ -1,28 +1,19 @@
 package winlayout
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 )
 
-// MOUNTMGR_VOLUME_MOUNT_POINT is followed by the two names. Offsets and lengths are in bytes.
-//
-//	typedef struct _MOUNTMGR_VOLUME_MOUNT_POINT {
-//	  USHORT SourceVolumeNameOffset;
-//	  USHORT SourceVolumeNameLength;
-//	  USHORT TargetVolumeNameOffset;
-//	  USHORT TargetVolumeNameLength;
-//	} MOUNTMGR_VOLUME_MOUNT_POINT;
-//
+// volumeMountPoint is MOUNTMGR_VOLUME_MOUNT_POINT. It is followed by the two names; offsets and lengths are in bytes.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ns-mountmgr-_mountmgr_volume_mount_point
-const (
-	mountSourceOffset = 0
-	mountSourceLength = 2
-	mountTargetOffset = 4
-	mountTargetLength = 6
-	mountSize         = 8
-)
+type volumeMountPoint struct {
+	SourceVolumeNameOffset, SourceVolumeNameLength uint16
+	TargetVolumeNameOffset, TargetVolumeNameLength uint16
+}
+
+// mountSize is its size.
+const mountSize = 8
 
 // EncodeVolumeMountPoint notifies the mount manager of a mounted folder. Both names are those of
 // the kernel and without a trailing backslash: \??\C:\dir and \??\Volume{guid}. The
@@ -34,10 +25,6 @@ func EncodeVolumeMountPoint(folder, volume string) ([]byte, error) {
 	if sourceLength > math.MaxUint16-mountSize || targetLength > math.MaxUint16 {
 		return nil, fmt.Errorf("the names of a mounted folder have %d and %d bytes; at most %d are allowed", sourceLength, targetLength, math.MaxUint16-mountSize)
 	}
-	b := make([]byte, mountSize, mountSize+sourceLength+targetLength)
-	binary.LittleEndian.PutUint16(b[mountSourceOffset:], mountSize)
-	binary.LittleEndian.PutUint16(b[mountSourceLength:], uint16(sourceLength))
-	binary.LittleEndian.PutUint16(b[mountTargetOffset:], uint16(mountSize+sourceLength))
-	binary.LittleEndian.PutUint16(b[mountTargetLength:], uint16(targetLength))
+	b := encode(nil, volumeMountPoint{mountSize, uint16(sourceLength), uint16(mountSize + sourceLength), uint16(targetLength)})
 	return append(append(b, source...), target...), nil
 }

@@ -1,65 +1,42 @@
 package winlayout
 
-import (
-	"fmt"
+import "github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+// volumeDiskExtents is VOLUME_DISK_EXTENTS up to Extents, which are diskExtents: DISK_EXTENT.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-volume_disk_extents
+type (
+	volumeDiskExtents struct{ NumberOfDiskExtents, _ uint32 }
+	diskExtent        struct {
+		DiskNumber, _                uint32
+		StartingOffset, ExtentLength int64
+	}
 )
 
-// VOLUME_DISK_EXTENTS
-//
-//	typedef struct _DISK_EXTENT {
-//	  DWORD         DiskNumber;
-//	  LARGE_INTEGER StartingOffset;
-//	  LARGE_INTEGER ExtentLength;
-//	} DISK_EXTENT;
-//
-//	typedef struct _VOLUME_DISK_EXTENTS {
-//	  DWORD       NumberOfDiskExtents;
-//	  DISK_EXTENT Extents[1];
-//	} VOLUME_DISK_EXTENTS;
-//
-// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-volume_disk_extents
 const (
-	extentsCount = 0
-	extentsFirst = 8
-
-	extentDisk   = 0
-	extentOffset = 8
-	extentLength = 16
-	extentSize   = 24
+	firstExtent = 8
+	extentSize  = 24
 )
 
 // VolumeExtentsSize has room for the one extent that most volumes have.
-const VolumeExtentsSize = extentsFirst + extentSize
+const VolumeExtentsSize = firstExtent + extentSize
 
 // ExtentsSize returns the size that the VOLUME_DISK_EXTENTS at the beginning of b needs, or 0.
 // A driver whose answer does not fit fills in the number alone.
 func ExtentsSize(b []byte) int {
-	if len(b) < extentsFirst {
+	header, err := decode[volumeDiskExtents](b, "")
+	if err != nil {
 		return 0
 	}
-	return extentsFirst + extentSize*int(uint32At(b, extentsCount))
+	return firstExtent + extentSize*int(header.NumberOfDiskExtents)
 }
 
 // DecodeVolumeExtents reads a VOLUME_DISK_EXTENTS.
 func DecodeVolumeExtents(b []byte) ([]win.Extent, error) {
-	if err := need(b, extentsFirst, "VOLUME_DISK_EXTENTS"); err != nil {
+	header, err := decode[volumeDiskExtents](b, "VOLUME_DISK_EXTENTS")
+	if err != nil {
 		return nil, err
 	}
-	count := uint64(uint32At(b, extentsCount))
-	b = b[extentsFirst:]
-	if count > uint64(len(b)/extentSize) {
-		return nil, fmt.Errorf("%d extents in %d bytes: %w", count, len(b), ErrTruncated)
-	}
-	var extents []win.Extent
-	for ; count > 0; count-- {
-		extents = append(extents, win.Extent{
-			Disk:   uint32At(b, extentDisk),
-			Offset: int64At(b, extentOffset),
-			Length: int64At(b, extentLength),
-		})
-		b = b[extentSize:]
-	}
-	return extents, nil
+	return decodeArray(b[firstExtent:], header.NumberOfDiskExtents, "DISK_EXTENT", func(e diskExtent) win.Extent {
+		return win.Extent{Disk: e.DiskNumber, Offset: e.StartingOffset, Length: e.ExtentLength}
+	})
 }

@@ -26,7 +26,7 @@ type Names struct {
 	ordinary   map[string]bool
 }
 
-// ordinary are words of our own output. As names they tell nothing, and replacing them would spoil the
+// ordinary are words of our own output. As names they reveal nothing, and replacing them would spoil the
 // text.
 var ordinary = []string{
 	"csi", "proxy", "csi-proxy", "csi-proxyctl", "kubelet", "kubernetes", "plugins", "mount", "globalmount", "data", "system", "default", "guest",
@@ -213,7 +213,7 @@ func hasAny(hints ...string) func(lower string) bool {
 // share is a path of the network, also as a link has it, \??\UNC\server\share, without those of devices.
 var share = regexp.MustCompile(`(^|[^\\\w:{}])(\\{1,2}(?i:UNC)\\{1,2}|\\{2,4})([A-Za-z0-9][\w.-]*)(\\{1,2})([^\\"'\s,;<>&)]+)`)
 
-// kept are names that tell nothing.
+// kept are names that reveal nothing.
 var kept = map[string]bool{
 	"127.0.0.1": true, "0.0.0.0": true,
 	"53f56307-b6bf-11d0-94f2-00a0c91efb8b": true, // the class of disks

@@ -178,7 +178,7 @@ func contentOf(files []bundle.File, name string) []byte {
 	return nil
 }
 
-// The parts that tell names.
+// The parts from which names are learned.
 const (
 	nodeFile  = "node.json"
 	callsFile = "calls.txt"

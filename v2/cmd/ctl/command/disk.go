@@ -50,13 +50,19 @@ func (a *app) disk() *cobra.Command {
 			short:   "Show the size of a disk",
 			long:    "Show the size of a disk (GetDiskStats).",
 			example: "  csi-proxyctl disk stats 3",
-		}, diskStats),
+		}, func(ctx context.Context, s *session, disk uint32) error {
+			request, response := &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &diskv1.GetDiskStatsResponse{}
+			return s.ask(ctx, "disk", "GetDiskStats", request, response, "disk=diskNumber", "sizeBytes=totalBytes", func() string { return output.Size(response.GetTotalBytes()) })
+		}),
 		a.onDisk(page{
 			use:     "state DISK",
 			short:   "Show whether a disk is online",
 			long:    "Show whether a disk is online (GetDiskState).",
 			example: "  csi-proxyctl disk state 3",
-		}, diskState),
+		}, func(ctx context.Context, s *session, disk uint32) error {
+			request, response := &diskv1.GetDiskStateRequest{DiskNumber: disk}, &diskv1.GetDiskStateResponse{}
+			return s.ask(ctx, "disk", "GetDiskState", request, response, "disk=diskNumber", "online=isOnline", func() string { return inventory.StateCell(response.GetIsOnline()).Text })
+		}),
 		a.onDisk(page{
 			use:     "online DISK",
 			short:   "Bring a disk online",
@@ -79,7 +85,10 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			short:   "Create a partition table and one partition on a blank disk",
 			long:    "Create a partition table and one partition on a blank disk (PartitionDisk). Does nothing if the disk has a partition.",
 			example: "  csi-proxyctl disk partition 3",
-		}, partitionDisk),
+		}, func(ctx context.Context, s *session, disk uint32) error {
+			request := &diskv1.PartitionDiskRequest{DiskNumber: disk}
+			return s.change(ctx, "disk", "PartitionDisk", request, &diskv1.PartitionDiskResponse{}, fmt.Sprintf("disk %d", disk), "partitioned")
+		}),
 		a.leaf(page{
 			use:     "rescan",
 			short:   "Find new disks and new sizes",
@@ -192,16 +201,6 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 	return s.list(list, &rows)
 }
 
-func diskStats(ctx context.Context, s *session, disk uint32) error {
-	request, response := &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &diskv1.GetDiskStatsResponse{}
-	return s.ask(ctx, "disk", "GetDiskStats", request, response, "disk=diskNumber", "sizeBytes=totalBytes", func() string { return output.Size(response.GetTotalBytes()) })
-}
-
-func diskState(ctx context.Context, s *session, disk uint32) error {
-	request, response := &diskv1.GetDiskStateRequest{DiskNumber: disk}, &diskv1.GetDiskStateResponse{}
-	return s.ask(ctx, "disk", "GetDiskState", request, response, "disk=diskNumber", "online=isOnline", func() string { return inventory.StateCell(response.GetIsOnline()).Text })
-}
-
 func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32) error {
 	return func(ctx context.Context, s *session, disk uint32) error {
 		request := &diskv1.SetDiskStateRequest{DiskNumber: disk, IsOnline: online}
@@ -251,9 +250,4 @@ func setDiskReadOnly(ctx context.Context, s *session, disk uint32, readOnly bool
 		return err
 	}
 	return s.done(fmt.Sprintf("disk %d", disk), result)
-}
-
-func partitionDisk(ctx context.Context, s *session, disk uint32) error {
-	request := &diskv1.PartitionDiskRequest{DiskNumber: disk}
-	return s.change(ctx, "disk", "PartitionDisk", request, &diskv1.PartitionDiskResponse{}, fmt.Sprintf("disk %d", disk), "partitioned")
 }

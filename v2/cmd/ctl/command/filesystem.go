@@ -26,7 +26,10 @@ Quote it, because shells interpret backslashes.`,
 			short:   "Show whether a path exists",
 			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
-		}, 1, pathExists),
+		}, 1, func(ctx context.Context, s *session, args []string) error {
+			request, response := &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &filesystemv2alpha1.PathExistsResponse{}
+			return s.ask(ctx, "filesystem", "PathExists", request, response, "path", "exists", func() string { return strconv.FormatBool(response.GetExists()) })
+		}),
 		a.leaf(page{
 			use:   "ls PATH",
 			short: "List a directory",
@@ -42,7 +45,10 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			short:   "Create a directory and its parents",
 			long:    "Create a directory and its parents (Mkdir). Does nothing if it exists.",
 			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
-		}, 1, makeDir),
+		}, 1, func(ctx context.Context, s *session, args []string) error {
+			request := &filesystemv2alpha1.MkdirRequest{Path: args[0]}
+			return s.change(ctx, "filesystem", "Mkdir", request, &filesystemv2alpha1.MkdirResponse{}, args[0], "created")
+		}),
 		a.rmdir(),
 		a.dangerous(page{
 			use:   "rm-contents PATH",
@@ -56,7 +62,10 @@ but not their targets. Asks for confirmation; scripts use --yes.`,
 			short:   "Create a link at TARGET that points to SOURCE",
 			long:    "Create a link at TARGET that points to SOURCE (CreateSymlink).",
 			example: `  csi-proxyctl fs link 'C:\var\lib\kubelet\plugins\x\globalmount' 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
-		}, 2, createLink),
+		}, 2, func(ctx context.Context, s *session, args []string) error {
+			request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
+			return s.change(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}, args[1], "linked to "+args[0])
+		}),
 		a.leaf(page{
 			use:     "is-link PATH",
 			short:   "Show whether a path is a link or a mounted folder",
@@ -90,11 +99,6 @@ for confirmation; scripts use --yes.`,
 	return c
 }
 
-func pathExists(ctx context.Context, s *session, args []string) error {
-	request, response := &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &filesystemv2alpha1.PathExistsResponse{}
-	return s.ask(ctx, "filesystem", "PathExists", request, response, "path", "exists", func() string { return strconv.FormatBool(response.GetExists()) })
-}
-
 // entriesOf lists a directory.
 func entriesOf(ctx context.Context, s *session, path string) (*extensionv1.Directory, error) {
 	var response extensionv1.Directory
@@ -125,19 +129,9 @@ func listDir(ctx context.Context, s *session, args []string) error {
 	return nil
 }
 
-func makeDir(ctx context.Context, s *session, args []string) error {
-	request := &filesystemv2alpha1.MkdirRequest{Path: args[0]}
-	return s.change(ctx, "filesystem", "Mkdir", request, &filesystemv2alpha1.MkdirResponse{}, args[0], "created")
-}
-
 func removeContents(ctx context.Context, s *session, args []string) error {
 	request := &filesystemv2alpha1.RmdirContentsRequest{Path: args[0]}
 	return s.change(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}, args[0], "emptied")
-}
-
-func createLink(ctx context.Context, s *session, args []string) error {
-	request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
-	return s.change(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}, args[1], "linked to "+args[0])
 }
 
 func isLink(ctx context.Context, s *session, args []string) error {

@@ -37,7 +37,10 @@ func (a *app) iscsi() *cobra.Command {
 				short:   "Add a portal to the initiator",
 				long:    "Add a portal to the initiator (AddTargetPortal). Does nothing if the initiator has it.",
 				example: "  csi-proxyctl iscsi portal add " + examplePortal + ":3260",
-			}, addPortal),
+			}, func(ctx context.Context, s *session, at *portal, typed string) error {
+				request := &iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: at}
+				return s.change(ctx, "iscsi", "AddTargetPortal", request, &iscsiv1alpha2.AddTargetPortalResponse{}, "portal "+typed, "added")
+			}),
 			a.leaf(page{
 				use:     "list",
 				short:   "List the portals of the initiator",
@@ -49,7 +52,10 @@ func (a *app) iscsi() *cobra.Command {
 				short:   "Remove a portal from the initiator",
 				long:    "Remove a portal from the initiator (RemoveTargetPortal). Keeps its sessions. Does nothing if the initiator does not have it.",
 				example: "  csi-proxyctl iscsi portal remove " + examplePortal,
-			}, removePortal),
+			}, func(ctx context.Context, s *session, at *portal, typed string) error {
+				request := &iscsiv1alpha2.RemoveTargetPortalRequest{TargetPortal: at}
+				return s.change(ctx, "iscsi", "RemoveTargetPortal", request, &iscsiv1alpha2.RemoveTargetPortalResponse{}, "portal "+typed, "removed")
+			}),
 			a.onPortal(page{
 				use:     "discover PORTAL",
 				short:   "List the targets of a portal",
@@ -121,16 +127,6 @@ func (a *app) onTarget(p page, run func(ctx context.Context, s *session, at *por
 		}
 		return run(ctx, s, at, args[1])
 	})
-}
-
-func addPortal(ctx context.Context, s *session, at *portal, typed string) error {
-	request := &iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: at}
-	return s.change(ctx, "iscsi", "AddTargetPortal", request, &iscsiv1alpha2.AddTargetPortalResponse{}, "portal "+typed, "added")
-}
-
-func removePortal(ctx context.Context, s *session, at *portal, typed string) error {
-	request := &iscsiv1alpha2.RemoveTargetPortalRequest{TargetPortal: at}
-	return s.change(ctx, "iscsi", "RemoveTargetPortal", request, &iscsiv1alpha2.RemoveTargetPortalResponse{}, "portal "+typed, "removed")
 }
 
 func listPortals(ctx context.Context, s *session, _ []string) error {

@@ -34,7 +34,7 @@ kubelet it shows driver, persistent volume and the UID of the pod.
 
 --disk, --pod, --pv and --driver show only what belongs to them, with its problems. The exit
 code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
-is 4 if there is a problem, or something that the server does not tell.
+is 4 if there is a problem, or something that the server does not report.
 
 Windows' status of a share stays ok when its server is gone or the password has changed. To
 find out, use --ask-shares: the server then opens every share, as pods do.

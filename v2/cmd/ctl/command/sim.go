@@ -36,7 +36,7 @@ They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
 			example: "  csi-proxyctl sim show\n  csi-proxyctl sim show -o json",
 		}, 0, simShow),
 		a.simAttach(), a.simClone(),
-		a.simDisk("detach", "Detach a disk without telling Windows", "'sim reattach' brings it back with its content. The system disk cannot be detached.", "detached",
+		a.simDisk("detach", "Detach a disk without notifying Windows", "'sim reattach' brings it back with its content. The system disk cannot be detached.", "detached",
 			controlv1.Control_DetachDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
 				return &controlv1.DetachDiskRequest{DiskNumber: disk}, &controlv1.DetachDiskResponse{}
 			}),

@@ -55,7 +55,7 @@ func (a *app) smbList() *cobra.Command {
 how many links in the working directories lead into the share, and whether a driver has
 unmapped it while links still use it (WAITS). A share that links lead into without a mapping
 is 'not mapped'. The user is ? if another process, or the daemon before its last start,
-created the mapping: Windows does not tell it.
+created the mapping: Windows does not report it.
 
 Windows' status stays ok when the server is gone or the password has changed. With --ask the
 server opens every share, as pods do, and ANSWERS has the result. -o wide shows the links.`,

@@ -33,13 +33,21 @@ tables show it.`,
 			short:   "Show the size and used space of a volume",
 			long:    "Show the size and used space of a volume (GetVolumeStats).",
 			example: "  csi-proxyctl volume stats " + exampleVolume,
-		}, volumeStats),
+		}, func(ctx context.Context, s *session, id string) error {
+			request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
+			return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
+				return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
+			})
+		}),
 		a.onVolume(page{
 			use:     "formatted VOLUME",
 			short:   "Show whether a volume has a file system",
 			long:    "Show whether a volume has a file system (IsVolumeFormatted).",
 			example: "  csi-proxyctl volume formatted " + exampleVolume,
-		}, volumeFormatted),
+		}, func(ctx context.Context, s *session, id string) error {
+			request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
+			return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
+		}),
 		a.dangerous(page{
 			use:   "format VOLUME",
 			short: "Format a volume with NTFS",
@@ -55,13 +63,19 @@ original csi-proxy always formats.`,
 			short:   "Mount a volume at a folder",
 			long:    "Mount a volume at a folder (MountVolume). Does nothing if it is mounted there.",
 			example: "  csi-proxyctl volume mount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, mountVolume),
+		}, func(ctx context.Context, s *session, id, path string) error {
+			request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
+			return s.change(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}, "volume "+inventory.ShortID(id), "mounted at "+path)
+		}),
 		a.mountCommand(page{
 			use:     "unmount VOLUME PATH",
 			short:   "Write a volume's cache to disk and unmount it",
 			long:    "Write a volume's cache to disk and unmount it from a folder (UnmountVolume). Does nothing if it is not mounted there.",
 			example: "  csi-proxyctl volume unmount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, unmountVolume),
+		}, func(ctx context.Context, s *session, id, path string) error {
+			request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
+			return s.change(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}, "volume "+inventory.ShortID(id), "unmounted from "+path)
+		}),
 		a.leaf(page{
 			use:     "resize VOLUME SIZE",
 			short:   "Grow a volume",
@@ -73,25 +87,37 @@ original csi-proxy always formats.`,
 			short:   "Write a volume's cache to disk",
 			long:    "Write a volume's cache to disk (WriteVolumeCache).",
 			example: "  csi-proxyctl volume flush " + exampleVolume,
-		}, volumeFlush),
+		}, func(ctx context.Context, s *session, id string) error {
+			request := &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}
+			return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
+		}),
 		a.leaf(page{
 			use:     "of-path PATH",
 			short:   "Find the volume mounted at a path",
 			long:    "Find the volume that is mounted at a path, or that the link at the path points to (GetVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, 1, volumeOfPath),
+		}, 1, func(ctx context.Context, s *session, args []string) error {
+			request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
+			return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
+		}),
 		a.leaf(page{
 			use:     "closest PATH",
 			short:   "Find the volume that holds a path",
 			long:    "Find the volume that holds a path: the one mounted there or at the closest parent folder (GetClosestVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
-		}, 1, volumeClosest),
+		}, 1, func(ctx context.Context, s *session, args []string) error {
+			request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
+			return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
+		}),
 		a.onVolume(page{
 			use:     "disk VOLUME",
 			short:   "Show the disk number of a volume",
 			long:    "Show the disk number of a volume (GetDiskNumberFromVolumeID).",
 			example: "  csi-proxyctl volume disk " + exampleVolume,
-		}, volumeDisk),
+		}, func(ctx context.Context, s *session, id string) error {
+			request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
+			return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
+		}),
 		a.life(),
 	)
 }
@@ -207,31 +233,9 @@ func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
 	}
 }
 
-func volumeStats(ctx context.Context, s *session, id string) error {
-	request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
-	return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
-		return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
-	})
-}
-
-func volumeFormatted(ctx context.Context, s *session, id string) error {
-	request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
-	return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
-}
-
 func volumeFormat(ctx context.Context, s *session, id string) error {
 	request := &volumev2alpha1.FormatVolumeRequest{VolumeId: id}
 	return s.change(ctx, "volume", "FormatVolume", request, &volumev2alpha1.FormatVolumeResponse{}, "volume "+inventory.ShortID(id), "formatted")
-}
-
-func mountVolume(ctx context.Context, s *session, id, path string) error {
-	request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
-	return s.change(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}, "volume "+inventory.ShortID(id), "mounted at "+path)
-}
-
-func unmountVolume(ctx context.Context, s *session, id, path string) error {
-	request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
-	return s.change(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}, "volume "+inventory.ShortID(id), "unmounted from "+path)
 }
 
 func volumeResize(ctx context.Context, s *session, args []string) error {
@@ -248,24 +252,4 @@ func volumeResize(ctx context.Context, s *session, args []string) error {
 	}
 	request := &volumev2alpha1.ResizeVolumeRequest{VolumeId: id, SizeBytes: size}
 	return s.change(ctx, "volume", "ResizeVolume", request, &volumev2alpha1.ResizeVolumeResponse{}, "volume "+inventory.ShortID(id), result)
-}
-
-func volumeFlush(ctx context.Context, s *session, id string) error {
-	request := &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}
-	return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
-}
-
-func volumeOfPath(ctx context.Context, s *session, args []string) error {
-	request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
-	return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
-}
-
-func volumeClosest(ctx context.Context, s *session, args []string) error {
-	request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
-	return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
-}
-
-func volumeDisk(ctx context.Context, s *session, id string) error {
-	request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
-	return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
 }

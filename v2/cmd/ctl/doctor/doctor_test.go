@@ -342,15 +342,15 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// TestStorage_NotSeen: what the server does not tell was not checked, and is not said to be in order.
+// TestStorage_NotSeen: what the server does not report was not checked, and is not said to be in order.
 func TestStorage_NotSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		groups []string
 		want   string
 	}{
 		"no inspector":  {[]string{"disk", "volume", "filesystem", "smb", "iscsi"}, "info storage: not checked: the group system does not answer: "},
-		"no filesystem": {[]string{"disk", "volume", "system", "smb", "iscsi"}, "info storage: not checked: the server does not tell stale mounts and links: "},
-		"no shares":     {[]string{"disk", "volume", "system", "filesystem"}, "info storage: not checked: the server does not tell shares, iSCSI sessions: "},
+		"no filesystem": {[]string{"disk", "volume", "system", "smb", "iscsi"}, "info storage: not checked: the server does not report stale mounts and links: "},
+		"no shares":     {[]string{"disk", "volume", "system", "filesystem"}, "info storage: not checked: the server does not report shares, iSCSI sessions: "},
 		"no disks":      {[]string{"volume", "system", "filesystem"}, "info storage: not checked: the disk group does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,7 +53,7 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		// A disk that is offline lists no volumes, so that only its warning knows the pods.
 		if f.byUser() && f.users(UsersOf(w)) && (len(f.Disks) == 0 || w.Object.Type == warning.Disk) {
 			kept[w.Object] = true
-			for _, name := range w.Affects { // a disk that hangs does not tell its volumes
+			for _, name := range w.Affects { // a disk that hangs does not list its volumes
 				kept[warning.Object{Type: warning.Volume, ID: name}] = true
 			}
 		}

@@ -36,7 +36,7 @@ type Node struct {
 	Problems []Warning
 }
 
-// Unknown is the state of a volume that does not tell one.
+// Unknown is the state of a volume whose state is not known.
 const Unknown = "unknown"
 
 // NotMapped is the status of a share that links lead into and that is not mapped.
@@ -185,20 +185,20 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 	node := newNode(sent)
 	var groups, hidden []string
 	for _, part := range []struct {
-		asked, told bool
-		group, what string
+		asked, reported bool
+		group, what     string
 	}{
 		{request.GetLinks(), node.GetLinksSearched(), "filesystem", "stale mounts and links"},
 		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
 		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
 	} {
 		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
-		if part.asked && !part.told && !explained {
+		if part.asked && !part.reported && !explained {
 			groups, hidden = append(groups, part.group), append(hidden, part.what)
 		}
 	}
 	if len(hidden) > 0 {
-		node.unseen("the server does not tell " + strings.Join(hidden, ", ") + ": it is older, or does not serve " + strings.Join(groups, ", "))
+		node.unseen("the server does not report " + strings.Join(hidden, ", ") + ": it is older, or does not serve " + strings.Join(groups, ", "))
 	}
 	return node, nil
 }
@@ -217,7 +217,7 @@ func (s Source) Disks(ctx context.Context) (Node, error) {
 }
 
 // Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
-// the server does not tell, unknown says why.
+// the server does not report, unknown says why.
 func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, unknown string, err error) {
 	remote, err := unc.Parse("look for SMB mapping", remotePath)
 	if err != nil {
@@ -233,35 +233,35 @@ func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv
 		}
 	}
 	if !sent.GetSharesListed() {
-		return nil, "the server does not tell which shares are mapped", nil
+		return nil, "the server does not report which shares are mapped", nil
 	}
 	return nil, "", nil
 }
 
 // Shares describes the shares that are mapped, and those that links need. It fails if the server does not
-// tell.
+// report them.
 func (s Source) Shares(ctx context.Context, ask bool) (Node, error) {
 	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
 	if err == nil && !node.GetSharesListed() {
-		err = node.untold("which shares are mapped", "smb")
+		err = node.unreported("which shares are mapped", "smb")
 	}
 	return node, err
 }
 
-// Sessions describes the iSCSI sessions. It fails if the server does not tell.
+// Sessions describes the iSCSI sessions. It fails if the server does not report.
 func (s Source) Sessions(ctx context.Context) (Node, error) {
 	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Sessions: true})
 	if err == nil && !node.GetSessionsListed() {
-		err = node.untold("its iSCSI sessions", "iscsi")
+		err = node.unreported("its iSCSI sessions", "iscsi")
 	}
 	return node, err
 }
 
-// untold says why the server does not tell something that only the inspector knows.
-func (n *Node) untold(what, group string) error {
+// unreported says why the server does not report something that only the inspector knows.
+func (n *Node) unreported(what, group string) error {
 	for _, w := range n.Problems {
 		if w.Object.Type == warning.Node && w.Kind == warning.NoAnswer {
-			return fmt.Errorf("the server does not tell %s: %s", what, w.Text)
+			return fmt.Errorf("the server does not report %s: %s", what, w.Text)
 		}
 	}
 	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)

@@ -27,17 +27,11 @@ func (s diskV1) ListDiskLocations(ctx context.Context, _ *diskv1.ListDiskLocatio
 }
 
 func (s diskV1) PartitionDisk(ctx context.Context, in *diskv1.PartitionDiskRequest) (*diskv1.PartitionDiskResponse, error) {
-	if _, err := s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: in.DiskNumber}); err != nil {
-		return nil, err
-	}
-	return &diskv1.PartitionDiskResponse{}, nil
+	return empty[diskv1.PartitionDiskResponse](s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: in.DiskNumber}))
 }
 
 func (s diskV1) Rescan(ctx context.Context, _ *diskv1.RescanRequest) (*diskv1.RescanResponse, error) {
-	if _, err := s.disk.Rescan(ctx, &disk.RescanRequest{}); err != nil {
-		return nil, err
-	}
-	return &diskv1.RescanResponse{}, nil
+	return empty[diskv1.RescanResponse](s.disk.Rescan(ctx, &disk.RescanRequest{}))
 }
 
 func (s diskV1) ListDiskIDs(ctx context.Context, _ *diskv1.ListDiskIDsRequest) (*diskv1.ListDiskIDsResponse, error) {
@@ -53,24 +47,15 @@ func (s diskV1) ListDiskIDs(ctx context.Context, _ *diskv1.ListDiskIDsRequest) (
 }
 
 func (s diskV1) GetDiskStats(ctx context.Context, in *diskv1.GetDiskStatsRequest) (*diskv1.GetDiskStatsResponse, error) {
-	out, err := s.disk.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: in.DiskNumber})
-	if err != nil {
-		return nil, err
-	}
-	return &diskv1.GetDiskStatsResponse{TotalBytes: out.TotalBytes}, nil
+	out, err := responseOf(s.disk.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: in.DiskNumber}))
+	return &diskv1.GetDiskStatsResponse{TotalBytes: out.TotalBytes}, err
 }
 
 func (s diskV1) SetDiskState(ctx context.Context, in *diskv1.SetDiskStateRequest) (*diskv1.SetDiskStateResponse, error) {
-	if _, err := s.disk.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: in.DiskNumber, IsOnline: in.IsOnline}); err != nil {
-		return nil, err
-	}
-	return &diskv1.SetDiskStateResponse{}, nil
+	return empty[diskv1.SetDiskStateResponse](s.disk.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: in.DiskNumber, IsOnline: in.IsOnline}))
 }
 
 func (s diskV1) GetDiskState(ctx context.Context, in *diskv1.GetDiskStateRequest) (*diskv1.GetDiskStateResponse, error) {
-	out, err := s.disk.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: in.DiskNumber})
-	if err != nil {
-		return nil, err
-	}
-	return &diskv1.GetDiskStateResponse{IsOnline: out.IsOnline}, nil
+	out, err := responseOf(s.disk.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: in.DiskNumber}))
+	return &diskv1.GetDiskStateResponse{IsOnline: out.IsOnline}, err
 }

@@ -34,17 +34,11 @@ func (s diskV1alpha1) PartitionDisk(ctx context.Context, in *diskv1alpha1.Partit
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}); err != nil {
-		return nil, err
-	}
-	return &diskv1alpha1.PartitionDiskResponse{}, nil
+	return empty[diskv1alpha1.PartitionDiskResponse](s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (s diskV1alpha1) Rescan(ctx context.Context, _ *diskv1alpha1.RescanRequest) (*diskv1alpha1.RescanResponse, error) {
-	if _, err := s.disk.Rescan(ctx, &disk.RescanRequest{}); err != nil {
-		return nil, err
-	}
-	return &diskv1alpha1.RescanResponse{}, nil
+	return empty[diskv1alpha1.RescanResponse](s.disk.Rescan(ctx, &disk.RescanRequest{}))
 }
 
 // GetDiskNumberByName searches the ids of all disks, which the library lists for the

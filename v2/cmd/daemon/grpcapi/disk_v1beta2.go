@@ -31,25 +31,16 @@ func (s diskV1beta2) PartitionDisk(ctx context.Context, in *diskv1beta2.Partitio
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}); err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.PartitionDiskResponse{}, nil
+	return empty[diskv1beta2.PartitionDiskResponse](s.disk.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
 }
 
 func (s diskV1beta2) Rescan(ctx context.Context, _ *diskv1beta2.RescanRequest) (*diskv1beta2.RescanResponse, error) {
-	if _, err := s.disk.Rescan(ctx, &disk.RescanRequest{}); err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.RescanResponse{}, nil
+	return empty[diskv1beta2.RescanResponse](s.disk.Rescan(ctx, &disk.RescanRequest{}))
 }
 
 func (s diskV1beta2) ListDiskIDs(ctx context.Context, _ *diskv1beta2.ListDiskIDsRequest) (*diskv1beta2.ListDiskIDsResponse, error) {
-	out, err := s.disk.ListDiskIDs(ctx, &disk.ListDiskIDsRequest{})
-	if err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.ListDiskIDsResponse{DiskIDs: byText(out.DiskIDs, toIdentifiers)}, nil
+	out, err := responseOf(s.disk.ListDiskIDs(ctx, &disk.ListDiskIDsRequest{}))
+	return &diskv1beta2.ListDiskIDsResponse{DiskIDs: byText(out.DiskIDs, toIdentifiers)}, err
 }
 
 func (s diskV1beta2) DiskStats(ctx context.Context, in *diskv1beta2.DiskStatsRequest) (*diskv1beta2.DiskStatsResponse, error) {
@@ -57,11 +48,8 @@ func (s diskV1beta2) DiskStats(ctx context.Context, in *diskv1beta2.DiskStatsReq
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.disk.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number})
-	if err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.DiskStatsResponse{DiskSize: out.TotalBytes}, nil
+	out, err := responseOf(s.disk.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number}))
+	return &diskv1beta2.DiskStatsResponse{DiskSize: out.TotalBytes}, err
 }
 
 func (s diskV1beta2) SetAttachState(ctx context.Context, in *diskv1beta2.SetAttachStateRequest) (*diskv1beta2.SetAttachStateResponse, error) {
@@ -69,10 +57,7 @@ func (s diskV1beta2) SetAttachState(ctx context.Context, in *diskv1beta2.SetAtta
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.disk.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: in.IsOnline}); err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.SetAttachStateResponse{}, nil
+	return empty[diskv1beta2.SetAttachStateResponse](s.disk.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: in.IsOnline}))
 }
 
 func (s diskV1beta2) GetAttachState(ctx context.Context, in *diskv1beta2.GetAttachStateRequest) (*diskv1beta2.GetAttachStateResponse, error) {
@@ -80,11 +65,8 @@ func (s diskV1beta2) GetAttachState(ctx context.Context, in *diskv1beta2.GetAtta
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.disk.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number})
-	if err != nil {
-		return nil, err
-	}
-	return &diskv1beta2.GetAttachStateResponse{IsOnline: out.IsOnline}, nil
+	out, err := responseOf(s.disk.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number}))
+	return &diskv1beta2.GetAttachStateResponse{IsOnline: out.IsOnline}, err
 }
 
 // toIdentifiers puts ids under the keys that old drivers look for. Both keys are always there,

@@ -20,3 +20,19 @@ func onlyFields(op string, request proto.Message, names ...protoreflect.Name) (e
 	})
 	return err
 }
+
+// empty answers a call whose response has no fields.
+func empty[Out, In any](_ *In, err error) (*Out, error) {
+	if err != nil {
+		return nil, err
+	}
+	return new(Out), nil
+}
+
+// responseOf returns an empty response if a call has failed. gRPC sends only the error then.
+func responseOf[Response any](response *Response, err error) (*Response, error) {
+	if err != nil {
+		return new(Response), err
+	}
+	return response, nil
+}

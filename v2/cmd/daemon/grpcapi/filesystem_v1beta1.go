@@ -21,38 +21,23 @@ var _ filesystemv1beta1.FilesystemServer = filesystemV1beta1{}
 func newFilesystemV1beta1(s Services) any { return filesystemV1beta1{s.Filesystem} }
 
 func (s filesystemV1beta1) PathExists(ctx context.Context, in *filesystemv1beta1.PathExistsRequest) (*filesystemv1beta1.PathExistsResponse, error) {
-	out, err := s.filesystem.PathExists(ctx, &filesystem.PathExistsRequest{Path: in.Path})
-	if err != nil {
-		return nil, err
-	}
-	return &filesystemv1beta1.PathExistsResponse{Exists: out.Exists}, nil
+	out, err := responseOf(s.filesystem.PathExists(ctx, &filesystem.PathExistsRequest{Path: in.Path}))
+	return &filesystemv1beta1.PathExistsResponse{Exists: out.Exists}, err
 }
 
 func (s filesystemV1beta1) Mkdir(ctx context.Context, in *filesystemv1beta1.MkdirRequest) (*filesystemv1beta1.MkdirResponse, error) {
-	if _, err := s.filesystem.Mkdir(ctx, &filesystem.MkdirRequest{Path: in.Path}); err != nil {
-		return nil, err
-	}
-	return &filesystemv1beta1.MkdirResponse{}, nil
+	return empty[filesystemv1beta1.MkdirResponse](s.filesystem.Mkdir(ctx, &filesystem.MkdirRequest{Path: in.Path}))
 }
 
 func (s filesystemV1beta1) Rmdir(ctx context.Context, in *filesystemv1beta1.RmdirRequest) (*filesystemv1beta1.RmdirResponse, error) {
-	if _, err := s.filesystem.Rmdir(ctx, &filesystem.RmdirRequest{Path: in.Path, Force: in.Force}); err != nil {
-		return nil, err
-	}
-	return &filesystemv1beta1.RmdirResponse{}, nil
+	return empty[filesystemv1beta1.RmdirResponse](s.filesystem.Rmdir(ctx, &filesystem.RmdirRequest{Path: in.Path, Force: in.Force}))
 }
 
 func (s filesystemV1beta1) LinkPath(ctx context.Context, in *filesystemv1beta1.LinkPathRequest) (*filesystemv1beta1.LinkPathResponse, error) {
-	if _, err := s.filesystem.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: in.SourcePath, TargetPath: in.TargetPath}); err != nil {
-		return nil, err
-	}
-	return &filesystemv1beta1.LinkPathResponse{}, nil
+	return empty[filesystemv1beta1.LinkPathResponse](s.filesystem.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: in.SourcePath, TargetPath: in.TargetPath}))
 }
 
 func (s filesystemV1beta1) IsMountPoint(ctx context.Context, in *filesystemv1beta1.IsMountPointRequest) (*filesystemv1beta1.IsMountPointResponse, error) {
-	out, err := s.filesystem.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: in.Path})
-	if err != nil {
-		return nil, err
-	}
-	return &filesystemv1beta1.IsMountPointResponse{IsMountPoint: out.IsSymlink}, nil
+	out, err := responseOf(s.filesystem.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: in.Path}))
+	return &filesystemv1beta1.IsMountPointResponse{IsMountPoint: out.IsSymlink}, err
 }

@@ -15,45 +15,27 @@ var _ filesystemv2alpha1.FilesystemServer = filesystemV2alpha1{}
 func newFilesystemV2alpha1(s Services) any { return filesystemV2alpha1{s.Filesystem} }
 
 func (s filesystemV2alpha1) PathExists(ctx context.Context, in *filesystemv2alpha1.PathExistsRequest) (*filesystemv2alpha1.PathExistsResponse, error) {
-	out, err := s.filesystem.PathExists(ctx, &filesystem.PathExistsRequest{Path: in.Path})
-	if err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.PathExistsResponse{Exists: out.Exists}, nil
+	out, err := responseOf(s.filesystem.PathExists(ctx, &filesystem.PathExistsRequest{Path: in.Path}))
+	return &filesystemv2alpha1.PathExistsResponse{Exists: out.Exists}, err
 }
 
 func (s filesystemV2alpha1) Mkdir(ctx context.Context, in *filesystemv2alpha1.MkdirRequest) (*filesystemv2alpha1.MkdirResponse, error) {
-	if _, err := s.filesystem.Mkdir(ctx, &filesystem.MkdirRequest{Path: in.Path}); err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.MkdirResponse{}, nil
+	return empty[filesystemv2alpha1.MkdirResponse](s.filesystem.Mkdir(ctx, &filesystem.MkdirRequest{Path: in.Path}))
 }
 
 func (s filesystemV2alpha1) Rmdir(ctx context.Context, in *filesystemv2alpha1.RmdirRequest) (*filesystemv2alpha1.RmdirResponse, error) {
-	if _, err := s.filesystem.Rmdir(ctx, &filesystem.RmdirRequest{Path: in.Path, Force: in.Force}); err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.RmdirResponse{}, nil
+	return empty[filesystemv2alpha1.RmdirResponse](s.filesystem.Rmdir(ctx, &filesystem.RmdirRequest{Path: in.Path, Force: in.Force}))
 }
 
 func (s filesystemV2alpha1) RmdirContents(ctx context.Context, in *filesystemv2alpha1.RmdirContentsRequest) (*filesystemv2alpha1.RmdirContentsResponse, error) {
-	if _, err := s.filesystem.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: in.Path}); err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.RmdirContentsResponse{}, nil
+	return empty[filesystemv2alpha1.RmdirContentsResponse](s.filesystem.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: in.Path}))
 }
 
 func (s filesystemV2alpha1) CreateSymlink(ctx context.Context, in *filesystemv2alpha1.CreateSymlinkRequest) (*filesystemv2alpha1.CreateSymlinkResponse, error) {
-	if _, err := s.filesystem.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: in.SourcePath, TargetPath: in.TargetPath}); err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.CreateSymlinkResponse{}, nil
+	return empty[filesystemv2alpha1.CreateSymlinkResponse](s.filesystem.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: in.SourcePath, TargetPath: in.TargetPath}))
 }
 
 func (s filesystemV2alpha1) IsSymlink(ctx context.Context, in *filesystemv2alpha1.IsSymlinkRequest) (*filesystemv2alpha1.IsSymlinkResponse, error) {
-	out, err := s.filesystem.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: in.Path})
-	if err != nil {
-		return nil, err
-	}
-	return &filesystemv2alpha1.IsSymlinkResponse{IsSymlink: out.IsSymlink}, nil
+	out, err := responseOf(s.filesystem.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: in.Path}))
+	return &filesystemv2alpha1.IsSymlinkResponse{IsSymlink: out.IsSymlink}, err
 }

@@ -19,11 +19,7 @@ func (s formatV1) FormatVolume(ctx context.Context, in *extensionv1.Volume) (*em
 	if err := onlyFields("format volume", in, "id", "cluster_size_bytes", "label", "root_access"); err != nil {
 		return nil, err
 	}
-	_, err := s.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{
+	return empty[emptypb.Empty](s.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{
 		VolumeID: in.Id, AllocationUnitSize: in.ClusterSizeBytes, Label: in.Label, RootAccess: in.RootAccess,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }

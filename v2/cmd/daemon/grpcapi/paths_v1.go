@@ -25,11 +25,8 @@ func newPathsV1(s Services) any {
 }
 
 func (s pathsV1) GetPathStats(ctx context.Context, in *extensionv1.Path) (*extensionv1.Space, error) {
-	out, err := s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path})
-	if err != nil {
-		return nil, err
-	}
-	return &extensionv1.Space{TotalBytes: out.TotalBytes, AvailableBytes: out.AvailableBytes}, nil
+	out, err := responseOf(s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path}))
+	return &extensionv1.Space{TotalBytes: out.TotalBytes, AvailableBytes: out.AvailableBytes}, err
 }
 
 func (s pathsV1) ListDirectory(ctx context.Context, in *extensionv1.Path) (*extensionv1.Directory, error) {

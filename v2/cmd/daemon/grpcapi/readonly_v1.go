@@ -36,31 +36,22 @@ func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (
 	if in.Number == nil || in.ReadOnly == nil {
 		return nil, winerr.New(winerr.Invalid, op, "", "number or read_only is missing")
 	}
-	if _, err := s.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: *in.Number, IsReadOnly: *in.ReadOnly}); err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	return empty[emptypb.Empty](s.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: *in.Number, IsReadOnly: *in.ReadOnly}))
 }
 
 func (s readOnlyV1) OnlineDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
 	if err := onlyNumber("bring disk online read-only", in); err != nil {
 		return nil, err
 	}
-	if _, err := s.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: *in.Number}); err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	return empty[emptypb.Empty](s.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: *in.Number}))
 }
 
 func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
 	if err := onlyNumber("get read-only state of disk", in); err != nil {
 		return nil, err
 	}
-	out, err := s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: *in.Number})
-	if err != nil {
-		return nil, err
-	}
-	return &extensionv1.Disk{Number: in.Number, ReadOnly: &out.IsReadOnly}, nil
+	out, err := responseOf(s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: *in.Number}))
+	return &extensionv1.Disk{Number: in.Number, ReadOnly: &out.IsReadOnly}, err
 }
 
 // onlyNumber checks a request that consists of the number of a disk.

@@ -26,8 +26,5 @@ func (s shareV1) NewSmbGlobalMapping(ctx context.Context, in *extensionv1.NewSmb
 	default:
 		request.Privacy = smb.PrivacyNotRequired
 	}
-	if _, err := s.shares.NewSMBGlobalMapping(ctx, request); err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	return empty[emptypb.Empty](s.shares.NewSMBGlobalMapping(ctx, request))
 }

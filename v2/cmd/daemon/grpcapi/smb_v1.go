@@ -16,21 +16,14 @@ var _ smbv1.SmbServer = smbV1{}
 func newSMBV1(s Services) any { return smbV1{s.SMB} }
 
 func (s smbV1) NewSmbGlobalMapping(ctx context.Context, in *smbv1.NewSmbGlobalMappingRequest) (*smbv1.NewSmbGlobalMappingResponse, error) {
-	_, err := s.smb.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
+	return empty[smbv1.NewSmbGlobalMappingResponse](s.smb.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
 		RemotePath: in.RemotePath,
 		LocalPath:  in.LocalPath,
 		Username:   in.Username,
 		Password:   in.Password,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &smbv1.NewSmbGlobalMappingResponse{}, nil
+	}))
 }
 
 func (s smbV1) RemoveSmbGlobalMapping(ctx context.Context, in *smbv1.RemoveSmbGlobalMappingRequest) (*smbv1.RemoveSmbGlobalMappingResponse, error) {
-	if _, err := s.smb.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: in.RemotePath}); err != nil {
-		return nil, err
-	}
-	return &smbv1.RemoveSmbGlobalMappingResponse{}, nil
+	return empty[smbv1.RemoveSmbGlobalMappingResponse](s.smb.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: in.RemotePath}))
 }

@@ -21,76 +21,46 @@ func (s volumeV1beta2) ListVolumesOnDisk(ctx context.Context, in *volumev1beta2.
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.volume.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number})
-	if err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.ListVolumesOnDiskResponse{VolumeIds: out.VolumeIDs}, nil
+	out, err := responseOf(s.volume.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: number}))
+	return &volumev1beta2.ListVolumesOnDiskResponse{VolumeIds: out.VolumeIDs}, err
 }
 
 func (s volumeV1beta2) MountVolume(ctx context.Context, in *volumev1beta2.MountVolumeRequest) (*volumev1beta2.MountVolumeResponse, error) {
-	if _, err := s.volume.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: in.VolumeId, TargetPath: in.Path}); err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.MountVolumeResponse{}, nil
+	return empty[volumev1beta2.MountVolumeResponse](s.volume.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: in.VolumeId, TargetPath: in.Path}))
 }
 
 func (s volumeV1beta2) DismountVolume(ctx context.Context, in *volumev1beta2.DismountVolumeRequest) (*volumev1beta2.DismountVolumeResponse, error) {
-	if _, err := s.volume.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeID: in.VolumeId, TargetPath: in.Path}); err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.DismountVolumeResponse{}, nil
+	return empty[volumev1beta2.DismountVolumeResponse](s.volume.UnmountVolume(ctx, &volume.UnmountVolumeRequest{VolumeID: in.VolumeId, TargetPath: in.Path}))
 }
 
 func (s volumeV1beta2) IsVolumeFormatted(ctx context.Context, in *volumev1beta2.IsVolumeFormattedRequest) (*volumev1beta2.IsVolumeFormattedResponse, error) {
-	out, err := s.volume.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeID: in.VolumeId})
-	if err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.IsVolumeFormattedResponse{Formatted: out.Formatted}, nil
+	out, err := responseOf(s.volume.IsVolumeFormatted(ctx, &volume.IsVolumeFormattedRequest{VolumeID: in.VolumeId}))
+	return &volumev1beta2.IsVolumeFormattedResponse{Formatted: out.Formatted}, err
 }
 
 func (s volumeV1beta2) FormatVolume(ctx context.Context, in *volumev1beta2.FormatVolumeRequest) (*volumev1beta2.FormatVolumeResponse, error) {
-	if _, err := s.volume.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeID: in.VolumeId}); err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.FormatVolumeResponse{}, nil
+	return empty[volumev1beta2.FormatVolumeResponse](s.volume.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeID: in.VolumeId}))
 }
 
 func (s volumeV1beta2) ResizeVolume(ctx context.Context, in *volumev1beta2.ResizeVolumeRequest) (*volumev1beta2.ResizeVolumeResponse, error) {
-	if _, err := s.volume.ResizeVolume(ctx, &volume.ResizeVolumeRequest{VolumeID: in.VolumeId, SizeBytes: in.Size}); err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.ResizeVolumeResponse{}, nil
+	return empty[volumev1beta2.ResizeVolumeResponse](s.volume.ResizeVolume(ctx, &volume.ResizeVolumeRequest{VolumeID: in.VolumeId, SizeBytes: in.Size}))
 }
 
 func (s volumeV1beta2) VolumeStats(ctx context.Context, in *volumev1beta2.VolumeStatsRequest) (*volumev1beta2.VolumeStatsResponse, error) {
-	out, err := s.volume.GetVolumeStats(ctx, &volume.GetVolumeStatsRequest{VolumeID: in.VolumeId})
-	if err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.VolumeStatsResponse{VolumeSize: out.TotalBytes, VolumeUsedSize: out.UsedBytes}, nil
+	out, err := responseOf(s.volume.GetVolumeStats(ctx, &volume.GetVolumeStatsRequest{VolumeID: in.VolumeId}))
+	return &volumev1beta2.VolumeStatsResponse{VolumeSize: out.TotalBytes, VolumeUsedSize: out.UsedBytes}, err
 }
 
 func (s volumeV1beta2) GetVolumeDiskNumber(ctx context.Context, in *volumev1beta2.VolumeDiskNumberRequest) (*volumev1beta2.VolumeDiskNumberResponse, error) {
-	out, err := s.volume.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: in.VolumeId})
-	if err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.VolumeDiskNumberResponse{DiskNumber: int64(out.DiskNumber)}, nil
+	out, err := responseOf(s.volume.GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: in.VolumeId}))
+	return &volumev1beta2.VolumeDiskNumberResponse{DiskNumber: int64(out.DiskNumber)}, err
 }
 
 func (s volumeV1beta2) GetVolumeIDFromMount(ctx context.Context, in *volumev1beta2.VolumeIDFromMountRequest) (*volumev1beta2.VolumeIDFromMountResponse, error) {
-	out, err := s.volume.GetVolumeIDFromTargetPath(ctx, &volume.GetVolumeIDFromTargetPathRequest{TargetPath: in.Mount})
-	if err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.VolumeIDFromMountResponse{VolumeId: out.VolumeID}, nil
+	out, err := responseOf(s.volume.GetVolumeIDFromTargetPath(ctx, &volume.GetVolumeIDFromTargetPathRequest{TargetPath: in.Mount}))
+	return &volumev1beta2.VolumeIDFromMountResponse{VolumeId: out.VolumeID}, err
 }
 
 func (s volumeV1beta2) WriteVolumeCache(ctx context.Context, in *volumev1beta2.WriteVolumeCacheRequest) (*volumev1beta2.WriteVolumeCacheResponse, error) {
-	if _, err := s.volume.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: in.VolumeId}); err != nil {
-		return nil, err
-	}
-	return &volumev1beta2.WriteVolumeCacheResponse{}, nil
+	return empty[volumev1beta2.WriteVolumeCacheResponse](s.volume.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: in.VolumeId}))
 }

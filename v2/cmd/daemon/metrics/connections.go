@@ -37,14 +37,8 @@ type clientProcess struct {
 
 func newConnections() connections {
 	return connections{
-		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "connections",
-			Help: "Open connections of clients, by the name of their process.",
-		}, []string{"process"}),
-		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "limits_reached_total",
-			Help: "Connections, requests and watches that were refused or ended because of a limit.",
-		}, []string{"process", "reason"}),
+		open:      gaugeVec("connections", "Open connections of clients, by the name of their process.", "process"),
+		limits:    counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
 		processes: map[string]*clientProcess{},
 		named:     map[string]struct{}{},
 	}

@@ -72,41 +72,32 @@ type Metrics struct {
 	storage storage
 }
 
+func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
 // New returns metrics with all counters at zero.
 func New(cfg Config) *Metrics {
 	ofMethod := []string{"group", "version", "method"}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "requests_total",
-			Help: "Answered requests, by the gRPC code of the answer.",
-		}, append(ofMethod, "code")),
-		requestDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "request_duration_seconds",
-			Help: "Time from a decoded request to its answer.", Buckets: buckets,
-		}, ofMethod),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "requests_in_flight",
-			Help: "Requests in progress.",
-		}, ofMethod),
-		connections: newConnections(),
-		storage:     storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
-		windowsCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "windows_calls_total",
-			Help: "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.",
-		}, []string{"kind", "code"}),
-		windowsCallDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "windows_call_duration_seconds",
-			Help: "Time that callers waited for a call to Windows that can hang.", Buckets: buckets,
-		}, []string{"kind"}),
-		staleMounts: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "stale_mounts",
-			Help: "Links at which kubelet staged a volume or share that cannot be reached, at the last look, by driver and state: kept or removable.",
-		}, []string{"driver", "state"}),
-		staleRemoved: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "stale_mounts_removed_total",
-			Help: "Such links that were removed.",
-		}, []string{"driver"}),
+		registry:            prometheus.NewRegistry(),
+		requests:            counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
+		requestDuration:     histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
+		inFlight:            gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
+		connections:         newConnections(),
+		storage:             storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
+		windowsCalls:        counterVec("windows_calls_total", "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.", "kind", "code"),
+		windowsCallDuration: histogramVec("windows_call_duration_seconds", "Time that callers waited for a call to Windows that can hang.", "kind"),
+		staleMounts:         gaugeVec("stale_mounts", "Links at which kubelet staged a volume or share that cannot be reached, at the last look, by driver and state: kept or removable.", "driver", "state"),
+		staleRemoved:        counterVec("stale_mounts_removed_total", "Such links that were removed.", "driver"),
 		volumeLosses: prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: namespace, Name: "volumes_unmounted_with_loss_total",
 			Help: "Volumes that were unmounted although their disk failed to take what was cached.",

@@ -170,14 +170,11 @@ var (
 	_ func(iscsi.AuthenticationType) (string, error) = iscsi.AuthTypeToString
 )
 
-// The numbers of constants are published, too: a constant that changes overflows, or is below zero.
-const (
-	_ iscsi.AuthenticationType = 0 - iscsi.NONE
-	_ iscsi.AuthenticationType = iscsi.NONE - 0
-	_ iscsi.AuthenticationType = 1 - iscsi.ONE_WAY_CHAP
-	_ iscsi.AuthenticationType = iscsi.ONE_WAY_CHAP - 1
-	_ iscsi.AuthenticationType = 2 - iscsi.MUTUAL_CHAP
-	_ iscsi.AuthenticationType = iscsi.MUTUAL_CHAP - 2
+// The numbers of constants are published, too: a constant that changes is not an index.
+var (
+	_ = [1]iscsi.AuthenticationType{iscsi.NONE}[iscsi.NONE-0]
+	_ = [1]iscsi.AuthenticationType{iscsi.ONE_WAY_CHAP}[iscsi.ONE_WAY_CHAP-1]
+	_ = [1]iscsi.AuthenticationType{iscsi.MUTUAL_CHAP}[iscsi.MUTUAL_CHAP-2]
 )
 
 type (
@@ -239,33 +236,20 @@ var (
 	_ = systemapi.ServiceInfo{DisplayName: string(""), StartType: string(""), Status: string("")}
 )
 
-const (
-	_ system.ServiceStatus = 0 - system.SERVICE_STATUS_UNKNOWN
-	_ system.ServiceStatus = system.SERVICE_STATUS_UNKNOWN - 0
-	_ system.ServiceStatus = 1 - system.SERVICE_STATUS_STOPPED
-	_ system.ServiceStatus = system.SERVICE_STATUS_STOPPED - 1
-	_ system.ServiceStatus = 2 - system.SERVICE_STATUS_START_PENDING
-	_ system.ServiceStatus = system.SERVICE_STATUS_START_PENDING - 2
-	_ system.ServiceStatus = 3 - system.SERVICE_STATUS_STOP_PENDING
-	_ system.ServiceStatus = system.SERVICE_STATUS_STOP_PENDING - 3
-	_ system.ServiceStatus = 4 - system.SERVICE_STATUS_RUNNING
-	_ system.ServiceStatus = system.SERVICE_STATUS_RUNNING - 4
-	_ system.ServiceStatus = 5 - system.SERVICE_STATUS_CONTINUE_PENDING
-	_ system.ServiceStatus = system.SERVICE_STATUS_CONTINUE_PENDING - 5
-	_ system.ServiceStatus = 6 - system.SERVICE_STATUS_PAUSE_PENDING
-	_ system.ServiceStatus = system.SERVICE_STATUS_PAUSE_PENDING - 6
-	_ system.ServiceStatus = 7 - system.SERVICE_STATUS_PAUSED
-	_ system.ServiceStatus = system.SERVICE_STATUS_PAUSED - 7
-	_ system.StartType     = 0 - system.START_TYPE_BOOT
-	_ system.StartType     = system.START_TYPE_BOOT - 0
-	_ system.StartType     = 1 - system.START_TYPE_SYSTEM
-	_ system.StartType     = system.START_TYPE_SYSTEM - 1
-	_ system.StartType     = 2 - system.START_TYPE_AUTOMATIC
-	_ system.StartType     = system.START_TYPE_AUTOMATIC - 2
-	_ system.StartType     = 3 - system.START_TYPE_MANUAL
-	_ system.StartType     = system.START_TYPE_MANUAL - 3
-	_ system.StartType     = 4 - system.START_TYPE_DISABLED
-	_ system.StartType     = system.START_TYPE_DISABLED - 4
+var (
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_UNKNOWN}[system.SERVICE_STATUS_UNKNOWN-0]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_STOPPED}[system.SERVICE_STATUS_STOPPED-1]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_START_PENDING}[system.SERVICE_STATUS_START_PENDING-2]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_STOP_PENDING}[system.SERVICE_STATUS_STOP_PENDING-3]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_RUNNING}[system.SERVICE_STATUS_RUNNING-4]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_CONTINUE_PENDING}[system.SERVICE_STATUS_CONTINUE_PENDING-5]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_PAUSE_PENDING}[system.SERVICE_STATUS_PAUSE_PENDING-6]
+	_ = [1]system.ServiceStatus{system.SERVICE_STATUS_PAUSED}[system.SERVICE_STATUS_PAUSED-7]
+	_ = [1]system.StartType{system.START_TYPE_BOOT}[system.START_TYPE_BOOT-0]
+	_ = [1]system.StartType{system.START_TYPE_SYSTEM}[system.START_TYPE_SYSTEM-1]
+	_ = [1]system.StartType{system.START_TYPE_AUTOMATIC}[system.START_TYPE_AUTOMATIC-2]
+	_ = [1]system.StartType{system.START_TYPE_MANUAL}[system.START_TYPE_MANUAL-3]
+	_ = [1]system.StartType{system.START_TYPE_DISABLED}[system.START_TYPE_DISABLED-4]
 )
 
 type (
