@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -81,9 +82,7 @@ func (b boundHost) WithContext(ctx context.Context) fsapi.HostAPI {
 func newFilesystem(t *testing.T, host fsapi.HostAPI) *filesystem.Filesystem {
 	t.Helper()
 	files, err := filesystem.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return files
 }
 

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -36,9 +38,7 @@ func TestLinks(t *testing.T) {
 		pages[name] = fence.ReplaceAllString(string(text), "")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	links := 0
 	for name, text := range pages {
 		text = inlineCode.ReplaceAllString(text, "")

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // proxy makes a module proxy in a directory, and has the go command use it with a cache of its own.
@@ -16,32 +18,22 @@ func proxy(t *testing.T, modules map[Module]map[string]string) {
 	dir := t.TempDir()
 	for m, files := range modules {
 		versions := filepath.Join(dir, filepath.FromSlash(m.Path), "@v")
-		if err := os.MkdirAll(versions, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(versions, 0o755))
 		archive, err := os.Create(filepath.Join(versions, m.Version+".zip"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer archive.Close()
 		w := zip.NewWriter(archive)
 		for name, content := range files {
 			file, err := w.Create(m.String() + "/" + name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			fmt.Fprint(file, content)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.Close())
 		for name, content := range map[string]string{
 			m.Version + ".mod":  files["go.mod"],
 			m.Version + ".info": fmt.Sprintf(`{"Version": %q}`, m.Version),
 		} {
-			if err := os.WriteFile(filepath.Join(versions, name), []byte(content), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(versions, name), []byte(content), 0o644))
 		}
 	}
 	t.Setenv("GOPROXY", "file://"+dir)
@@ -74,13 +66,9 @@ func TestBuild(t *testing.T) {
 	})
 	output := filepath.Join(t.TempDir(), "driver.exe")
 	program := Program{Module: driver, Package: "./cmd", LinkerFlags: "-X main.version=linked-in-version"}
-	if err := program.Build(t.Context(), output); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, program.Build(t.Context(), output))
 	content, err := os.ReadFile(output)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"MZ", "linked-in-version", "text-of-the-fork"} {
 		if !strings.Contains(string(content), want) {
 			t.Errorf("the program does not contain %q", want)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/fetch"
 )
 
@@ -27,17 +28,13 @@ func TestLinesOfCode(t *testing.T) {
 func TestPorts(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	entries, err := os.ReadDir("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(entries) != len(ports()) {
 		t.Errorf("%d directories for %d ports", len(entries), len(ports()))
 	}
 	for _, p := range ports() {
 		files, err := p.files(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		tests := 0
 		for _, name := range files {
 			if isTest(name) {
@@ -61,9 +58,7 @@ func TestEdited(t *testing.T) {
 	const asks = "package p\n\nimport (\n\t\"example.com/driver/ported/machine\"\n\t\"os\"\n)\n\n" +
 		"var _, err = machine.Lstat(new)\n\nvar OtherOs = myos.Lstat\n\nvar _ = os.Args\n"
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.go"), []byte(source), 0o600))
 	for name, c := range map[string]struct {
 		edits []edit
 		asks  []string
@@ -96,13 +91,9 @@ func TestWriteSums(t *testing.T) {
 	dir := t.TempDir()
 	a, b, to := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "to")
 	for name, content := range map[string]string{a: "y\nx\n", b: "x\nz\n"} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
 	}
-	if err := writeSums(to, []string{a, b}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, writeSums(to, []string{a, b}))
 	if got, err := os.ReadFile(to); string(got) != "x\ny\nz\n" || err != nil {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestFill(t *testing.T) {
 	page := "# Title\n\n<!-- results: one -->\nold\n<!-- end -->\n\ntext\n\n<!-- results: two -->\n<!-- end -->\n"
 	got, err := fill(page, "one", "\nnew\nlines\n\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := "# Title\n\n<!-- results: one -->\nnew\nlines\n<!-- end -->\n\ntext\n\n<!-- results: two -->\n<!-- end -->\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -39,9 +39,7 @@ func TestRows(t *testing.T) {
 	table.Add("a", "OK")
 	table.Add("b", "2 of 3; other: words")
 	page, err := fill("<!-- results: one -->\n<!-- end -->\n<!-- results: two -->\n| c | d |\n<!-- end -->\n", "one", table.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := [][]string{{"Driver", "Result"}, {"a", "OK"}, {"b", "2 of 3; other: words"}}
 	if got := rows(page, "one"); !slices.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("got %q, want %q", got, want)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
@@ -80,9 +82,7 @@ func build(t *testing.T, p *machine, units []unit) {
 	t.Helper()
 	began := time.Now()
 	keep, err := filepath.Abs("keep.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	args := []string{"test", "-vet=off", "-count=1", "-tags=grpcnotrace", "-ldflags=-s -w", "-exec=" + keep}
 	for _, u := range units {
 		args = append(args, u.importPath)

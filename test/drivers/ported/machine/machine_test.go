@@ -6,23 +6,20 @@ import (
 	"os"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // Test asks about a folder, and a link to it before and after the folder is gone.
 func Test(t *testing.T) {
 	n, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	Use(n)
 	const folder, link = `C:\var\lib\kubelet\folder`, `C:\var\lib\kubelet\link`
 	if err := MkdirAll("/var/lib/kubelet/folder", 0o755); err != nil || !n.Exists(folder) {
 		t.Fatalf("the folder was not made: %v", err)
 	}
-	if err := n.Symlink(link, folder); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.Symlink(link, folder))
 	check := func(path string, exists, readable bool) {
 		t.Helper()
 		if _, err := Lstat(path); (err == nil) != exists || err != nil && !os.IsNotExist(err) {
@@ -34,9 +31,7 @@ func Test(t *testing.T) {
 	}
 	check(folder, true, true)
 	check("/var/lib/kubelet/link", true, true)
-	if err := n.RemoveAll(folder); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.RemoveAll(folder))
 	check("/var/lib/kubelet/link", true, false)
 	check(folder, false, false)
 	if _, err := Lstat("relative"); !errors.Is(err, fs.ErrInvalid) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
@@ -46,9 +47,7 @@ func TestEncode(t *testing.T) {
 	readBack(t, ntfs, encodeNTFSVolumeData(ntfs), winlayout.DecodeNTFSVolumeData)
 	for _, layout := range []win.DriveLayout{{Style: win.StyleRaw}, gpt} {
 		b, err := encodeDriveLayout(layout)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		readBack(t, layout, b, winlayout.DecodeDriveLayout)
 	}
 }
@@ -78,18 +77,14 @@ func TestDecode(t *testing.T) {
 		t.Errorf("extension: %d, %v", sectors, err)
 	}
 	b, err := winlayout.EncodeDriveLayout(gpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	readBack(t, gpt, b, decodeSetDriveLayout)
 }
 
 // TestDecode_Strict shows that mistakes would be seen.
 func TestDecode_Strict(t *testing.T) {
 	table, err := winlayout.EncodeDriveLayout(gpt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table[48+28] = 0 // RewritePartition
 	attributes := winlayout.EncodeDiskAttributes(win.DiskAttributes{}, win.DiskAttributes{Offline: true})
 	version := append([]byte{16}, attributes[1:]...)

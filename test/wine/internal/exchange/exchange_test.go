@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestLayout compares the offsets here with the structures of the driver.
 func TestLayout(t *testing.T) {
 	source, err := os.ReadFile("../../driver/protocol.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	offset := func(structure, field string) int {
 		t.Helper()
 		body := regexp.MustCompile(`struct ` + structure + ` \{([^}]*)\}`).FindStringSubmatch(string(source))

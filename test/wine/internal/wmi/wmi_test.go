@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -192,13 +193,9 @@ func TestStorage(t *testing.T) {
 	model.Disks[1].Layout = winsim.LayoutGPT
 	model.Disks[1].Partitions = []winsim.Partition{{}}
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	info, err := node.DiskInfo(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	data := info.Partitions[0].Volume.ID
 	storage := Storage(node)[`root\Microsoft\Windows\Storage`]
 	legacy := Storage(node)[`root\cimv2`]["Win32_Volume"]
