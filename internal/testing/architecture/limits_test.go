@@ -172,24 +172,3 @@ func find(file *ast.File, name string) (expression ast.Expr) {
 	})
 	return expression
 }
-
-func TestEvaluate(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "p.go", `package p
-		const ( a = 2 * time.Minute; b = 16 << 10; c = 3*b + 1; d = f(); e = 1.5 )
-		var v = T{Limit: 250 * time.Millisecond}`, parser.SkipObjectResolution)
-	require.NoError(t, err)
-	for name, want := range map[string]string{
-		"a": "2 min", "b:B": "16 KiB", "b": "16,384", "c": "49,153", "Limit": "250 ms",
-		"d": "cannot compute d", "e": "e is not a whole number", "x": "there is no constant x",
-	} {
-		name, unit, _ := strings.Cut(name, ":")
-		value, duration, err := evaluate(file, name)
-		got := show(value, duration, unit)
-		if err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}

@@ -83,15 +83,3 @@ func sections(text string) map[string]bool {
 	}
 	return anchors
 }
-
-func TestSections(t *testing.T) {
-	got := sections("# The library\n## Paths: containerd 1.6 and 1.7\n### `New` and `log_file`?\n#no heading\n")
-	for _, anchor := range []string{"the-library", "paths-containerd-16-and-17", "new-and-log_file"} {
-		if !got[anchor] {
-			t.Errorf("%s is missing", anchor)
-		}
-	}
-	if len(got) != 3 {
-		t.Errorf("got %v", got)
-	}
-}

@@ -14,114 +14,69 @@ import (
 // out as C does on 64-bit Windows. Of a union only one member is declared per structure.
 type (
 	symbolicLinkReparseBuffer struct {
-		ReparseTag           uint32
-		ReparseDataLength    uint16
-		Reserved             uint16
-		SubstituteNameOffset uint16
-		SubstituteNameLength uint16
-		PrintNameOffset      uint16
-		PrintNameLength      uint16
-		Flags                uint32
-		Buffer               [1]uint16
+		ReparseTag                                                                               uint32
+		ReparseDataLength, Reserved, SubstituteNameOffset, SubstituteNameLength, PrintNameOffset uint16
+		PrintNameLength                                                                          uint16
+		Flags                                                                                    uint32
+		Buffer                                                                                   [1]uint16
 	}
 	mountPointReparseBuffer struct {
-		ReparseTag           uint32
-		ReparseDataLength    uint16
-		Reserved             uint16
-		SubstituteNameOffset uint16
-		SubstituteNameLength uint16
-		PrintNameOffset      uint16
-		PrintNameLength      uint16
-		Buffer               [1]uint16
+		ReparseTag                                                                               uint32
+		ReparseDataLength, Reserved, SubstituteNameOffset, SubstituteNameLength, PrintNameOffset uint16
+		PrintNameLength                                                                          uint16
+		Buffer                                                                                   [1]uint16
 	}
 	fileFullDirInfo struct {
-		NextEntryOffset uint32
-		FileIndex       uint32
-		CreationTime    int64
-		LastAccessTime  int64
-		LastWriteTime   int64
-		ChangeTime      int64
-		EndOfFile       int64
-		AllocationSize  int64
-		FileAttributes  uint32
-		FileNameLength  uint32
-		EaSize          uint32
-		FileName        [1]uint16
+		NextEntryOffset, FileIndex                                                         uint32
+		CreationTime, LastAccessTime, LastWriteTime, ChangeTime, EndOfFile, AllocationSize int64
+		FileAttributes, FileNameLength, EaSize                                             uint32
+		FileName                                                                           [1]uint16
 	}
 	volumeMountPoint struct { // MOUNTMGR_VOLUME_MOUNT_POINT of mountmgr.h
-		SourceVolumeNameOffset uint16
-		SourceVolumeNameLength uint16
-		TargetVolumeNameOffset uint16
-		TargetVolumeNameLength uint16
+		SourceVolumeNameOffset, SourceVolumeNameLength, TargetVolumeNameOffset, TargetVolumeNameLength uint16
 	}
 	guid struct {
-		Data1 uint32
-		Data2 uint16
-		Data3 uint16
-		Data4 [8]byte
+		Data1        uint32
+		Data2, Data3 uint16
+		Data4        [8]byte
 	}
 	storageDeviceNumber struct {
-		DeviceType      uint32
-		DeviceNumber    uint32
-		PartitionNumber uint32
+		DeviceType, DeviceNumber, PartitionNumber uint32
 	}
 	storagePropertyQuery struct {
-		PropertyID           uint32
-		QueryType            uint32
-		AdditionalParameters [1]byte
+		PropertyID, QueryType uint32
+		AdditionalParameters  [1]byte
 	}
 	storageDescriptorHeader struct {
-		Version uint32
-		Size    uint32
+		Version, Size uint32
 	}
 	storageDeviceDescriptor struct {
-		Version               uint32
-		Size                  uint32
-		DeviceType            byte
-		DeviceTypeModifier    byte
-		RemovableMedia        byte
-		CommandQueueing       byte
-		VendorIDOffset        uint32
-		ProductIDOffset       uint32
-		ProductRevisionOffset uint32
-		SerialNumberOffset    uint32
-		BusType               uint32
-		RawPropertiesLength   uint32
-		RawDeviceProperties   [1]byte
+		Version, Size                                                                       uint32
+		DeviceType, DeviceTypeModifier, RemovableMedia, CommandQueueing                     byte
+		VendorIDOffset, ProductIDOffset, ProductRevisionOffset, SerialNumberOffset, BusType uint32
+		RawPropertiesLength                                                                 uint32
+		RawDeviceProperties                                                                 [1]byte
 	}
 	storageDeviceIDDescriptor struct {
-		Version             uint32
-		Size                uint32
-		NumberOfIdentifiers uint32
-		Identifiers         [1]byte
+		Version, Size, NumberOfIdentifiers uint32
+		Identifiers                        [1]byte
 	}
 	storageIdentifier struct {
-		CodeSet        uint32
-		Type           uint32
-		IdentifierSize uint16
-		NextOffset     uint16
-		Association    uint32
-		Identifier     [1]byte
+		CodeSet, Type              uint32
+		IdentifierSize, NextOffset uint16
+		Association                uint32
+		Identifier                 [1]byte
 	}
 	storageDeviceLocationDescriptor struct {
-		Version, Size               uint32
-		Socket, Slot, Adapter, Port uint32
-		Target, Lun                 uint32
-		StringOffset                uint32
+		Version, Size, Socket, Slot, Adapter, Port, Target, Lun, StringOffset uint32
 	}
 	scsiAddress struct {
-		Length     uint32
-		PortNumber byte
-		PathID     byte
-		TargetID   byte
-		Lun        byte
+		Length                            uint32
+		PortNumber, PathID, TargetID, Lun byte
 	}
 	diskGeometry struct {
-		Cylinders         int64
-		MediaType         uint32
-		TracksPerCylinder uint32
-		SectorsPerTrack   uint32
-		BytesPerSector    uint32
+		Cylinders                                                     int64
+		MediaType, TracksPerCylinder, SectorsPerTrack, BytesPerSector uint32
 	}
 	diskGeometryEx struct {
 		Geometry diskGeometry
@@ -129,17 +84,15 @@ type (
 		Data     [1]byte
 	}
 	getDiskAttributes struct {
-		Version    uint32
-		Reserved1  uint32
-		Attributes uint64
+		Version, Reserved1 uint32
+		Attributes         uint64
 	}
 	setDiskAttributes struct {
-		Version        uint32
-		Persist        byte
-		Reserved1      [3]byte
-		Attributes     uint64
-		AttributesMask uint64
-		Reserved2      [4]uint32
+		Version                    uint32
+		Persist                    byte
+		Reserved1                  [3]byte
+		Attributes, AttributesMask uint64
+		Reserved2                  [4]uint32
 	}
 	createDisk struct {
 		PartitionStyle    uint32
@@ -147,146 +100,104 @@ type (
 		MaxPartitionCount uint32
 	}
 	partitionInformationGPT struct {
-		PartitionStyle     uint32
-		StartingOffset     int64
-		PartitionLength    int64
-		PartitionNumber    uint32
-		RewritePartition   byte
-		IsServicePartition byte
-		PartitionType      guid
-		PartitionID        guid
-		Attributes         uint64
-		Name               [36]uint16
+		PartitionStyle                       uint32
+		StartingOffset, PartitionLength      int64
+		PartitionNumber                      uint32
+		RewritePartition, IsServicePartition byte
+		PartitionType, PartitionID           guid
+		Attributes                           uint64
+		Name                                 [36]uint16
 	}
 	partitionInformationMBR struct {
-		PartitionStyle      uint32
-		StartingOffset      int64
-		PartitionLength     int64
-		PartitionNumber     uint32
-		RewritePartition    byte
-		IsServicePartition  byte
-		_                   [0]uint64 // the union is aligned as its largest member
-		PartitionType       byte
-		BootIndicator       byte
-		RecognizedPartition byte
-		HiddenSectors       uint32
-		PartitionID         guid
+		PartitionStyle                                    uint32
+		StartingOffset, PartitionLength                   int64
+		PartitionNumber                                   uint32
+		RewritePartition, IsServicePartition              byte
+		_                                                 [0]uint64 // the union is aligned as its largest member
+		PartitionType, BootIndicator, RecognizedPartition byte
+		HiddenSectors                                     uint32
+		PartitionID                                       guid
 	}
 	driveLayoutGPT struct {
-		PartitionStyle       uint32
-		PartitionCount       uint32
-		DiskID               guid
-		StartingUsableOffset int64
-		UsableLength         int64
-		MaxPartitionCount    uint32
-		PartitionEntry       [1]partitionInformationGPT
+		PartitionStyle, PartitionCount     uint32
+		DiskID                             guid
+		StartingUsableOffset, UsableLength int64
+		MaxPartitionCount                  uint32
+		PartitionEntry                     [1]partitionInformationGPT
 	}
 	driveLayoutMBR struct {
-		PartitionStyle uint32
-		PartitionCount uint32
-		Signature      uint32
+		PartitionStyle, PartitionCount, Signature uint32
 	}
 	diskGrowPartition struct {
 		PartitionNumber uint32
 		BytesToGrow     int64
 	}
 	diskExtent struct {
-		DiskNumber     uint32
-		StartingOffset int64
-		ExtentLength   int64
+		DiskNumber                   uint32
+		StartingOffset, ExtentLength int64
 	}
 	volumeDiskExtents struct {
 		NumberOfDiskExtents uint32
 		Extents             [1]diskExtent
 	}
 	ntfsVolumeData struct {
-		VolumeSerialNumber           int64
-		NumberSectors                int64
-		TotalClusters                int64
-		FreeClusters                 int64
-		TotalReserved                int64
-		BytesPerSector               uint32
-		BytesPerCluster              uint32
-		BytesPerFileRecordSegment    uint32
-		ClustersPerFileRecordSegment uint32
-		MftValidDataLength           int64
-		MftStartLcn                  int64
-		Mft2StartLcn                 int64
-		MftZoneStart                 int64
-		MftZoneEnd                   int64
+		VolumeSerialNumber, NumberSectors, TotalClusters, FreeClusters, TotalReserved            int64
+		BytesPerSector, BytesPerCluster, BytesPerFileRecordSegment, ClustersPerFileRecordSegment uint32
+		MftValidDataLength, MftStartLcn, Mft2StartLcn, MftZoneStart, MftZoneEnd                  int64
 	}
 )
 
 // The structures as iscsidsc.h declares them. Pointers are those of 64-bit Windows.
 type (
 	iscsiTargetPortal struct {
-		SymbolicName [256]uint16
-		Address      [256]uint16
-		Socket       uint16
+		SymbolicName, Address [256]uint16
+		Socket                uint16
 	}
 	iscsiTargetPortalInfo struct {
-		InitiatorName       [256]uint16
-		InitiatorPortNumber uint32
-		SymbolicName        [256]uint16
-		Address             [256]uint16
-		Socket              uint16
+		InitiatorName         [256]uint16
+		InitiatorPortNumber   uint32
+		SymbolicName, Address [256]uint16
+		Socket                uint16
 	}
 	iscsiLoginOptions struct {
-		Version              uint32
-		InformationSpecified uint32
-		LoginFlags           uint32
-		AuthType             uint32
-		HeaderDigest         uint32
-		DataDigest           uint32
-		MaximumConnections   uint32
-		DefaultTime2Wait     uint32
-		DefaultTime2Retain   uint32
-		UsernameLength       uint32
-		PasswordLength       uint32
-		Username             uint64
-		Password             uint64
+		Version, InformationSpecified, LoginFlags, AuthType, HeaderDigest, DataDigest            uint32
+		MaximumConnections, DefaultTime2Wait, DefaultTime2Retain, UsernameLength, PasswordLength uint32
+		Username, Password                                                                       uint64
 	}
 	iscsiUniqueSessionID struct {
-		AdapterUnique   uint64
-		AdapterSpecific uint64
+		AdapterUnique, AdapterSpecific uint64
 	}
 	iscsiSessionInfo struct {
-		SessionID       iscsiUniqueSessionID
-		InitiatorName   uint64
-		TargetNodeName  uint64
-		TargetName      uint64
-		ISID            [6]byte
-		TSID            [2]byte
-		ConnectionCount uint32
-		Connections     uint64
+		SessionID                                 iscsiUniqueSessionID
+		InitiatorName, TargetNodeName, TargetName uint64
+		ISID                                      [6]byte
+		TSID                                      [2]byte
+		ConnectionCount                           uint32
+		Connections                               uint64
 	}
 	iscsiConnectionInfo struct {
-		ConnectionID     iscsiUniqueSessionID
-		InitiatorAddress uint64
-		TargetAddress    uint64
-		InitiatorSocket  uint16
-		TargetSocket     uint16
-		CID              [2]byte
+		ConnectionID                    iscsiUniqueSessionID
+		InitiatorAddress, TargetAddress uint64
+		InitiatorSocket, TargetSocket   uint16
+		CID                             [2]byte
 	}
 	iscsiDeviceOnSession struct {
-		InitiatorName       [256]uint16
-		TargetName          [224]uint16
-		ScsiAddress         scsiAddress
-		DeviceInterfaceType guid
-		DeviceInterfaceName [260]uint16
-		LegacyName          [260]uint16
-		StorageDeviceNumber storageDeviceNumber
-		DeviceInstance      uint32
+		InitiatorName                   [256]uint16
+		TargetName                      [224]uint16
+		ScsiAddress                     scsiAddress
+		DeviceInterfaceType             guid
+		DeviceInterfaceName, LegacyName [260]uint16
+		StorageDeviceNumber             storageDeviceNumber
+		DeviceInstance                  uint32
 	}
 	persistentLoginInfo struct {
-		TargetName             [224]uint16
-		IsInformationalSession byte
-		InitiatorInstance      [256]uint16
-		InitiatorPortNumber    uint32
-		TargetPortal           iscsiTargetPortal
-		SecurityFlags          uint64
-		Mappings               uint64
-		LoginOptions           iscsiLoginOptions
+		TargetName              [224]uint16
+		IsInformationalSession  byte
+		InitiatorInstance       [256]uint16
+		InitiatorPortNumber     uint32
+		TargetPortal            iscsiTargetPortal
+		SecurityFlags, Mappings uint64
+		LoginOptions            iscsiLoginOptions
 	}
 )
 
