@@ -79,9 +79,7 @@ func TestConnect_WaitsForStaleSocketToBeReplaced(t *testing.T) {
 	conn, err := connect(ctx, path, client.WithWait(), client.WithAfter(after))
 	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 func TestConnect_URLOfSocket(t *testing.T) {
@@ -90,9 +88,7 @@ func TestConnect_URLOfSocket(t *testing.T) {
 	conn, err := connect(ctx, "unix://"+path)
 	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 // Waiting is for endpoints that may appear; these cannot, so the clock must not

@@ -164,9 +164,7 @@ func TestConnect_WaitsForServer(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	defer got.conn.Close()
-	if err := check(ctx, got.conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, got.conn))
 }
 
 func TestConnect_WaitEndsWithContext(t *testing.T) {
@@ -282,9 +280,7 @@ func TestConnect_DialOptionsPrevail(t *testing.T) {
 	conn, err = connect(ctx, path)
 	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 func TestConnect_Concurrent(t *testing.T) {

@@ -125,9 +125,7 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 	wantLacking(t, second(m.Stats(t.Context(), staging+"2")), "measure share", "upgrade")
 	wantLacking(t, second(m.List()), "inspector", "CSI Proxy v2")
 	for _, request := range []mounter.UnstageRequest{{Path: staging, Offline: true}, {Path: staging + "2", Remote: share.Remote}} {
-		if err := m.Unstage(t.Context(), request); err != nil {
-			t.Error(err)
-		}
+		must(t, m.Unstage(t.Context(), request))
 	}
 }
 

@@ -62,9 +62,7 @@ func TestLock_Limit(t *testing.T) {
 	for _, unlock := range unlocks {
 		unlock()
 	}
-	if err := <-third; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-third)
 }
 
 func TestLock_CancelledWait(t *testing.T) {

@@ -370,9 +370,7 @@ func TestWorkingDirs_Refuses(t *testing.T) {
 
 func TestValidatePathWindows(t *testing.T) {
 	for _, path := range []string{`C:\`, `c:\var\lib\kubelet\`, `D:\` + strings.Repeat(`dir\`, 100)} {
-		if err := filesystem.ValidatePathWindows(path); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, filesystem.ValidatePathWindows(path))
 	}
 	err := filesystem.ValidatePathWindows(`C:\var\NUL`)
 	if !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), `"C:\var\NUL"`) || !strings.Contains(err.Error(), "reserved") {

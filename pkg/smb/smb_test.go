@@ -123,9 +123,7 @@ func TestSMB_NewSMBGlobalMapping(t *testing.T) {
 			_, err := newSMB(t, host, tt.files).NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{
 				RemotePath: tt.remote, LocalPath: tt.local, Username: `DOM\me`, Password: "xyzzy",
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, err)
 			if !slices.Equal(host.calls, tt.want) {
 				t.Errorf("host saw\n%q, want\n%q", host.calls, tt.want)
 			}

@@ -158,9 +158,7 @@ func TestAttacks(t *testing.T) {
 		})
 	}
 	if *page != "" && !t.Failed() {
-		if err := WriteTable(*page, "make attack", table.String()); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, WriteTable(*page, "make attack", table.String()))
 	}
 }
 

@@ -516,9 +516,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(pdf.Data), err)
 		}
 		if *screenshots != "" {
-			if err := os.WriteFile(filepath.Join(*screenshots, "paper.pdf"), pdf.Data, 0o600); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(*screenshots, "paper.pdf"), pdf.Data, 0o600))
 		}
 		p.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"})
 		p.shot("paper", true)

@@ -79,9 +79,7 @@ func TestReadme_Scrape(t *testing.T) {
 		t.Errorf("%+v", jobs)
 	}
 	for _, rule := range jobs[0].Relabel {
-		if err := rule.Validate(model.UTF8Validation); err != nil {
-			t.Error(err)
-		}
+		must(t, rule.Validate(model.UTF8Validation))
 	}
 	for port, wanted := range map[string]bool{"metrics": true, "https": false} {
 		builder := labels.NewBuilder(labels.FromStrings(

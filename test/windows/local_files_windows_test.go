@@ -271,9 +271,7 @@ func TestLocal_FilesCase(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Name() != "Ärger Mixed" {
 		t.Errorf("%v, %v", entries, err)
 	}
-	if err := dir.Remove(ctx, "ÄRGER mixed"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "ÄRGER mixed"))
 }
 
 // handles counts the open handles of this process.
@@ -336,9 +334,7 @@ func TestLocal_FilesListAndRemove(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	failure := errors.New("enough")
 	err = dir.ListDirectory(ctx, "tree", func(win.Tree, []win.DirEntry) error { return failure })
 	if !errors.Is(err, failure) {
@@ -350,9 +346,7 @@ func TestLocal_FilesListAndRemove(t *testing.T) {
 		t.Errorf("%d handles are open, were %d", after, before)
 	}
 	for _, name := range []string{"tree", "empty"} { // nothing holds them
-		if err := dir.Remove(ctx, name); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, dir.Remove(ctx, name))
 	}
 }
 
@@ -537,9 +531,7 @@ func TestLocal_FilesJunction(t *testing.T) {
 	if want := (win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target}); err != nil || point != want {
 		t.Errorf("%+v, %v, want %+v", point, err, want)
 	}
-	if err := dir.Remove(ctx, "link"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "link"))
 	exists(t, target, "inner")
 }
 
@@ -689,12 +681,8 @@ func TestLocal_FilesMountPoint(t *testing.T) {
 	if n := mounted.Load(); n != 1 {
 		t.Errorf("%d mounted at once", n)
 	}
-	if err := dir.DeleteMountPoint(ctx, "folder"); err != nil {
-		t.Error(err)
-	}
-	if err := dir.Remove(ctx, "folder"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.DeleteMountPoint(ctx, "folder"))
+	require.NoError(t, dir.Remove(ctx, "folder"))
 }
 
 // mountPaths asks the mount manager where a volume is mounted.
@@ -721,9 +709,7 @@ func TestLocal_FilesLongName(t *testing.T) {
 	} else {
 		t.Logf("a name with 256 characters: %v", err)
 	}
-	if err := dir.Remove(ctx, longest); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, longest))
 	for _, units := range []int{winpath.MaxName, winpath.MaxName + 1} {
 		_, err := machine.FileInfo(ctx, win.Path{Base: root, Rest: strings.Repeat(`x\`, units/2) + strings.Repeat("y", units%2)})
 		t.Logf("names of %d units: %v", units, err)
@@ -764,9 +750,7 @@ func wantLongPath(t *testing.T, length int) {
 		}
 		require.NoError(t, in.CreateDirectory(ctx, name))
 		t.Cleanup(func() { // os.RemoveAll need not know such paths
-			if err := in.Remove(context.WithoutCancel(ctx), name); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, in.Remove(context.WithoutCancel(ctx), name))
 		})
 		inner, err := in.Open(ctx, name)
 		if err != nil {
@@ -787,9 +771,7 @@ func wantLongPath(t *testing.T, length int) {
 	require.NoError(t, err)
 	defer dir.Close()
 	createDirectory(t, dir, "below")
-	if err := dir.Remove(ctx, "below"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "below"))
 }
 
 // filesContextEnded: nothing is done for callers that have left.

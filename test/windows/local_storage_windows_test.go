@@ -202,9 +202,7 @@ func TestLocal_FlushVolume(t *testing.T) {
 	err := machine.FlushVolume(ctx, systemVolume(t))
 	skipOnWine(t, err, winerr.InvalidFunction, winerr.NotSupported, winerr.AccessDenied, 6)
 	skipWithoutRights(t, err)
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestLocal_VolumesChangesToNothing(t *testing.T) {
@@ -343,7 +341,5 @@ func TestLocal_RefreshStorageCache(t *testing.T) {
 		t.Skipf("Wine has no storage management: %v", err)
 	}
 	skipWithoutRights(t, err)
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 }

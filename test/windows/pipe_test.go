@@ -219,9 +219,7 @@ func TestPipe_PeerPIDForeignConnection(t *testing.T) {
 // TestPipe_ValidateSecurityDescriptorDefault checks that the default admits administrators and the system.
 func TestPipe_ValidateSecurityDescriptorDefault(t *testing.T) {
 	noteOutcome(t, pipeTests)
-	if err := pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor))
 	const want = "D:P(A;;GA;;;SY)(A;;GA;;;BA)"
 	if pipe.DefaultSecurityDescriptor != want {
 		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)

@@ -155,9 +155,7 @@ func interrupt(t *testing.T, p *prefix.Prefix, args []string, test string) {
 		t.Errorf("after Ctrl+C in %s: %v\n%s", test, err, process.Output())
 	}
 	wantNothingLeft(t, p)
-	if err := os.Remove(p.Path(answers)); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, os.Remove(p.Path(answers)))
 }
 
 // kill kills a run that uses disks.

@@ -66,9 +66,7 @@ func TestCheck_NestedWorkingDirectories(t *testing.T) {
 			}
 		}
 	}
-	if err := p.Check("test", `C:\data\deep\inner2`, policy.Remove); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, p.Check("test", `C:\data\deep\inner2`, policy.Remove))
 }
 
 func TestNew_Refuses(t *testing.T) {

@@ -408,9 +408,7 @@ func TestRecorder_Concurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, r.Close())
 	text, lines := read(t, path)
 	if len(text) > most || len(lines) > callers*calls || lines[len(lines)-1].End == "" {
 		t.Errorf("%d bytes, %d lines, the last is %+v", len(text), len(lines), lines[len(lines)-1])

@@ -162,9 +162,7 @@ func TestSystem(t *testing.T) {
 
 func TestSANPolicy(t *testing.T) {
 	policy, err := winapi.SANPolicy()
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%d", policy)
 }
 

@@ -60,9 +60,7 @@ func TestRescan_Adapters(t *testing.T) {
 			}
 			err := bound(t.Context(), node).Rescan()
 			if c.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 			} else {
 				wantKind(t, "Rescan", err, c.kind)
 			}
@@ -85,9 +83,7 @@ func TestRescan_Adapters(t *testing.T) {
 
 func TestRescan_NoAdapter(t *testing.T) {
 	node := newNode(t, winsim.Model{})
-	if err := bound(t.Context(), node).Rescan(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, bound(t.Context(), node).Rescan())
 	if got := node.Calls()["RescanAdapter"]; got != 1 {
 		t.Errorf("%d rescans, want one of the whole tree", got)
 	}

@@ -130,9 +130,7 @@ func TestSetDiskState_Failures(t *testing.T) {
 			fault := inject(t, node, c.fault)
 			err := diskapi.NewOn(node).SetDiskState(blank, false)
 			if c.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 				return
 			}
 			wantKind(t, "SetDiskState", err, c.kind)

@@ -47,9 +47,7 @@ func TestDrivers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if err := report.Write(root, "ported", table.String()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, report.Write(root, "ported", table.String()))
 }
 
 // callsIn returns how many calls there were, as package life says.

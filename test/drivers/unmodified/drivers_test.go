@@ -67,9 +67,7 @@ func TestDrivers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if err := report.Write(root(t), "unmodified", table.String()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, report.Write(root(t), "unmodified", table.String()))
 }
 
 // paths are those that the kubelet chooses for a volume.

@@ -61,9 +61,7 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("links: %v, although nothing could be asked", links)
 	}
 
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, p.Close())
 	if _, err := os.Stat(p.Path(`C:\`)); err == nil {
 		t.Error("the prefix is still there")
 	}

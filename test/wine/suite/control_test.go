@@ -59,7 +59,5 @@ func TestControl(t *testing.T) {
 	case <-time.After(timeLimit):
 		t.Fatalf("csi-proxy-sim.exe does not end:\n%s", sim.Output())
 	}
-	if err := sim.Wait(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, sim.Wait())
 }

@@ -54,9 +54,7 @@ func TestAttacks_Original(t *testing.T) {
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack_Original$", `-original=C:\original.exe`, `-figures=C:\attacks.txt`)
 	table, err := os.ReadFile(p.Path(`C:\attacks.txt`))
 	require.NoError(t, err)
-	if err := attack.WriteTable(*attackPage, "make attack-original", string(table)); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, attack.WriteTable(*attackPage, "make attack-original", string(table)))
 }
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which

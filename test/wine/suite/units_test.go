@@ -72,9 +72,7 @@ func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern())
-	if err := e.unneeded(output, err); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, e.unneeded(output, err))
 }
 
 // build builds the test binaries of all packages in one run, since most of their code is the same.

@@ -36,9 +36,7 @@ func TestProcess_Control(t *testing.T) {
 	attached, err := c.AttachDisk(t.Context(), &controlv1.AttachDiskRequest{SizeBytes: 1 << 30, Serial: "kept"})
 	require.NoError(t, err)
 	_, err = c.SetPassword(t.Context(), &controlv1.SetPasswordRequest{Server: "files", User: "csi", Password: "new-s3cret"})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	if saved, err := os.ReadFile(state); err != nil || !strings.Contains(string(saved), "new-s3cret") {
 		t.Errorf("the file does not keep the password: %v", err)
 	}

@@ -144,9 +144,7 @@ func TestService(t *testing.T) {
 		if want := svc.AcceptStop | svc.AcceptShutdown; status.Accepts != want {
 			t.Errorf("it accepts %#x, want %#x", status.Accepts, want)
 		}
-		if err := ask(t); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, ask(t))
 		process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
 		require.NoError(t, err)
 		wantSecondRefused(t, status.ProcessId)

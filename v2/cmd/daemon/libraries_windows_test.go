@@ -29,8 +29,6 @@ func TestMain_SystemLibrariesOnly(t *testing.T) {
 			_ = windows.FreeLibrary(handle)
 			t.Errorf("%s was loaded", path)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, os.Remove(path))
 	}
 }

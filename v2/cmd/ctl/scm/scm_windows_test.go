@@ -96,8 +96,6 @@ func TestService(t *testing.T) {
 func TestEvents_Twice(t *testing.T) {
 	manager, name := connect(t)
 	for _, change := range []func(string) error{manager.RegisterEvents, manager.RegisterEvents, manager.RemoveEvents, manager.RemoveEvents} {
-		if err := change(name); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, change(name))
 	}
 }

@@ -301,9 +301,7 @@ func TestServer_Stop(t *testing.T) {
 	viewer.expect("node", "", "seen", "")
 	<-s.asked // stop during a description
 	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-s.ended)
 	viewer.expect("end", "")
 	if _, err := s.client.Get(s.address); err == nil { //nolint:bodyclose,noctx // it fails
 		t.Error("the address answers after the end")

@@ -124,9 +124,7 @@ func TestFile_ContinuesAfterRestart(t *testing.T) {
 	for i := range 5 {
 		f := open(t, cfg)
 		put(t, f, line(i))
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, f.Close())
 	}
 	want(t, cfg, line(4), line(2)+line(3), line(0)+line(1))
 	// With fewer backups, those that are too many go.
@@ -239,9 +237,7 @@ func TestFile_Closed(t *testing.T) {
 	f := open(t, cfg)
 	put(t, f, line(0))
 	for range 2 {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, f.Close())
 	}
 	if _, err := f.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("write after close: %v", err)

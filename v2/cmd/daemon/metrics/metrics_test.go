@@ -421,9 +421,7 @@ func TestRun(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	if _, err := http.Get("http://" + address + "/healthz"); err == nil { //nolint:noctx,bodyclose // a test
 		t.Error("it is served after Run")
 	}

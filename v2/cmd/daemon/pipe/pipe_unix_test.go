@@ -128,9 +128,7 @@ func TestListen_ExistingDirectory(t *testing.T) {
 				listener.Close()
 			}
 			if test.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 			} else {
 				mode := (test.mode | fs.ModeDir).String()
 				wantError(t, err, winerr.Denied, path, dir+" ", mode, fmt.Sprintf("uid %d", os.Geteuid()), "chmod 700")
