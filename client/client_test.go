@@ -71,3 +71,11 @@ func TestPipePath_ThisSystem(t *testing.T) {
 		t.Errorf("the directory holds %v, error %v; naming an endpoint should create nothing", entries, err)
 	}
 }
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -42,9 +42,7 @@ func TestConnect_ProbeHangsUp(t *testing.T) {
 	}()
 
 	conn, err := connect(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	select {
 	case err := <-probe:
@@ -79,26 +77,18 @@ func TestConnect_WaitsForStaleSocketToBeReplaced(t *testing.T) {
 		return tick
 	}
 	conn, err := connect(ctx, path, client.WithWait(), client.WithAfter(after))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 func TestConnect_URLOfSocket(t *testing.T) {
 	ctx, path := testContext(t), newPath(t)
 	serve(t, listen(t, path))
 	conn, err := connect(ctx, "unix://"+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 // Waiting is for endpoints that may appear; these cannot, so the clock must not
@@ -121,9 +111,7 @@ func TestConnect_NoWaitForPermanentErrors(t *testing.T) {
 		}
 		path := newPath(t)
 		serve(t, listen(t, path))
-		if err := os.Chmod(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, 0))
 		_, err := connect(testContext(t), path, client.WithWait(), client.WithAfter(after))
 		if !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("got %v, want an error that is fs.ErrPermission", err)

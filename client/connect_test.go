@@ -91,13 +91,9 @@ func TestConnect_CallSucceeds(t *testing.T) {
 		}))
 
 	conn, err := connect(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, check(ctx, conn))
 	if got := <-authority; len(got) != 1 || got[0] != "localhost" {
 		t.Errorf("authority is %q, want localhost", got)
 	}
@@ -168,9 +164,7 @@ func TestConnect_WaitsForServer(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	defer got.conn.Close()
-	if err := check(ctx, got.conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, got.conn))
 }
 
 func TestConnect_WaitEndsWithContext(t *testing.T) {
@@ -232,9 +226,7 @@ func TestConnect_DaemonGoneAfterwards(t *testing.T) {
 	ctx, path := testContext(t), newPath(t)
 	server := serve(t, listen(t, path))
 	conn, err := connect(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	server.Stop()
 	err = check(ctx, conn)
@@ -249,9 +241,7 @@ func TestConnect_ServerRestarts(t *testing.T) {
 	ctx, path := testContext(t), newPath(t)
 	server := serve(t, listen(t, path))
 	conn, err := connect(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	for range 3 {
 		// A call that meets the connection while it breaks is lost, as on any
@@ -260,9 +250,7 @@ func TestConnect_ServerRestarts(t *testing.T) {
 		for status.Code(err) == codes.Unavailable {
 			err = check(ctx, conn, grpc.WaitForReady(true))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		server.Stop()
 		server = serve(t, listen(t, path))
 	}
@@ -282,9 +270,7 @@ func TestConnect_DialOptionsPrevail(t *testing.T) {
 			}
 			return nil, errors.New("stop here")
 		})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
 	wantContains(t, check(ctx, conn), "stop here")
 	if got := <-dialled; got != path {
@@ -292,22 +278,16 @@ func TestConnect_DialOptionsPrevail(t *testing.T) {
 	}
 
 	conn, err = connect(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer conn.Close()
-	if err := check(ctx, conn); err != nil {
-		t.Error(err)
-	}
+	must(t, check(ctx, conn))
 }
 
 func TestConnect_Concurrent(t *testing.T) {
 	ctx, path := testContext(t), newPath(t)
 	serve(t, listen(t, path))
 	shared, err := disk.NewClientWithPipePath(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer shared.Close()
 	var group sync.WaitGroup
 	for range 32 {
@@ -355,13 +335,9 @@ func TestConnect_LeaksNothing(t *testing.T) {
 			t.Fatal("connected to a missing endpoint")
 		}
 		c, err := disk.NewClientWithPipePath(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
-		if err := callDisk(ctx, c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, callDisk(ctx, c))
 	}
 	// The garbage collector closes what was forgotten; here it must not.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

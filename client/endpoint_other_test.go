@@ -14,9 +14,7 @@ import (
 func newPath(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "csi-proxy-test-v1.sock")
 }
@@ -24,8 +22,6 @@ func newPath(t testing.TB) string {
 func listen(t testing.TB, path string) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return listener
 }

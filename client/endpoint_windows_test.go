@@ -20,8 +20,6 @@ func newPath(testing.TB) string {
 func listen(t testing.TB, path string) net.Listener {
 	t.Helper()
 	listener, err := winio.ListenPipe(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return listener
 }

@@ -94,15 +94,11 @@ func pathOpener[C io.Closer](newClient func(string) (C, error)) func(string) (io
 func packages(t *testing.T, root string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "*", "*", "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, path := range paths {
 		name, err := filepath.Rel(root, filepath.Dir(path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names = append(names, filepath.ToSlash(name))
 	}
 	slices.Sort(names)
@@ -186,14 +182,10 @@ func TestGroups_Endpoints(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "endpoints.txt")
 	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(golden, []byte(b.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := b.String(); got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -47,9 +47,7 @@ func TestConnect_ForeignSocket(t *testing.T) {
 	needRoot(t)
 	path := newPath(t)
 	defer listen(t, path).Close()
-	if err := os.Chown(path, stranger, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(path, stranger, -1))
 	wantUntrusted(t, path, "the socket")
 }
 
@@ -57,9 +55,7 @@ func TestConnect_ForeignDirectory(t *testing.T) {
 	needRoot(t)
 	path := newPath(t)
 	defer listen(t, path).Close()
-	if err := os.Chown(filepath.Dir(path), stranger, -1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(filepath.Dir(path), stranger, -1))
 	wantUntrusted(t, path, "the directory of the socket")
 }
 

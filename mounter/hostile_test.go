@@ -178,9 +178,7 @@ func TestDaemon_Restarts(t *testing.T) {
 		t.Skip("names of pipes are fixed")
 	}
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	start := func() (stop func()) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -198,9 +196,7 @@ func TestDaemon_Restarts(t *testing.T) {
 	m, err := mounter.New(t.Context(), mounter.Pipes(func(group, version string) string {
 		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
 	k.must(k.stage())
@@ -230,14 +226,10 @@ func TestDaemon_Hangs(t *testing.T) {
 	dir := t.TempDir()
 	var silent net.ListenConfig
 	listener, err := silent.Listen(t.Context(), "unix", filepath.Join(dir, "pipe"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	m, err := mounter.New(t.Context(), mounter.Pipes(func(string, string) string { return filepath.Join(dir, "pipe") }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	long, end := context.WithCancel(t.Context())
 	first := make(chan error, 1)

@@ -16,17 +16,13 @@ func TestLookup(t *testing.T) {
 	for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
 		t.Run(mode.String(), func(t *testing.T) {
 			node, err := winsim.New(winsim.EBSNVMe())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			option := mountertest.Library(node)
 			if mode == mounter.Daemon {
 				option = mountertest.Daemon(t, node)
 			}
 			m, err := mounter.New(t.Context(), option)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer m.Close()
 			ctx := t.Context()
 			exists := func(path string, want bool) {
@@ -43,18 +39,14 @@ func TestLookup(t *testing.T) {
 			if _, err := m.FindDisk(ctx, nodeapi.Query{SerialPrefix: "vol999"}); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("FindDisk of a missing disk: %v", err)
 			}
-			if err := node.GrowDisk(1, 20*winsim.GiB); err != nil {
-				t.Fatal(err)
-			}
+			must(t, node.GrowDisk(1, 20*winsim.GiB))
 			if size, err := m.DiskBytes(ctx, 1); size != int64(20*winsim.GiB) || err != nil {
 				t.Errorf("DiskBytes = %d, %v", size, err)
 			}
 
 			exists("/var/lib/kubelet/plugins/new", false)
 			for range 2 {
-				if err := m.MakeDir(ctx, "/var/lib/kubelet/plugins/new/folder"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, m.MakeDir(ctx, "/var/lib/kubelet/plugins/new/folder"))
 			}
 			exists(`c:\var\lib\kubelet\plugins\new\folder`, true)
 
@@ -62,20 +54,14 @@ func TestLookup(t *testing.T) {
 				t.Errorf("StagedAt a folder = %+v, %v", at, err)
 			}
 			staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Number: &number}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Publish(ctx, staging, target); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, m.Publish(ctx, staging, target))
 			for _, path := range []string{staging, target} {
 				if at, err := m.StagedAt(ctx, path); at != staged || err != nil {
 					t.Errorf("StagedAt(%s) = %+v, %v, want %+v", path, at, err, staged)
 				}
 			}
-			if err := node.DetachDisk(1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, node.DetachDisk(1))
 			if at, err := m.StagedAt(ctx, staging); !errors.Is(err, fs.ErrNotExist) || at.VolumeID != staged.VolumeID {
 				t.Errorf("StagedAt after the disk is gone = %+v, %v", at, err)
 			}

@@ -47,26 +47,18 @@ func TestWait(t *testing.T) {
 		t.Errorf("an ended context: %v", err)
 	}
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := mounter.New(t.Context(), mountertest.Daemon(t, node), mounter.Wait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = m.Close()
 }
 
 // TestWorkingDirs: a Mounter in the mode Library changes nothing outside its directories.
 func TestWorkingDirs(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WorkingDirs(`C:\k`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Disk: number(1)}); failure.ClassOf(err) != failure.Denied || node.Exists(staging) {
 		t.Errorf("outside: %v, want not allowed", err)
 	}
@@ -79,14 +71,10 @@ func TestWorkingDirs(t *testing.T) {
 // the original daemon.
 func TestDaemon_WithoutTheInspector(t *testing.T) {
 	node, err := winsim.New(winsim.EBSNVMe())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	option := mountertest.DaemonWith(t, node, serve.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}})
 	m, err := mounter.New(t.Context(), option)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	for _, listErr := range []error{second(m.List()), second(m.GetMountRefs(staging))} {
 		if failure.ClassOf(listErr) != failure.Unavailable || !strings.Contains(listErr.Error(), "csi-proxy-system-v1alpha1") {
@@ -98,20 +86,14 @@ func TestDaemon_WithoutTheInspector(t *testing.T) {
 		t.Errorf("a key that only the inspector knows: %v", err)
 	}
 	ids, err := nodeapi.NewOn(node)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found, err := ids.Describe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	staged, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Serial: found.Disks[1].Serial}})
 	if err != nil || staged.DiskNumber != 1 {
 		t.Fatalf("%+v, %v", staged, err)
 	}
-	if err := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Offline: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Offline: true}))
 	if info, err := node.DiskInfo(1); err != nil || !info.Offline {
 		t.Errorf("%+v, %v, want an offline disk", info, err)
 	}

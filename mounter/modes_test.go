@@ -35,9 +35,7 @@ type kit struct {
 func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return newKitOn(t, mode, node)
 }
 
@@ -48,9 +46,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 		option = mountertest.Daemon(t, node)
 	}
 	m, err := mounter.New(t.Context(), option)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m.Mode() != mode {
 		t.Fatalf("mode %s, want %s", m.Mode(), mode)
 	}
@@ -482,5 +478,13 @@ func TestModes_Agree(t *testing.T) {
 				t.Errorf("the modes differ:\n%s\n%s", outcomes[mounter.Library], outcomes[mounter.Daemon])
 			}
 		})
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

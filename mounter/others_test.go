@@ -23,9 +23,7 @@ func TestUnstage_Copy(t *testing.T) {
 			const other = staging + "-copy"
 			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = other, number(copied) }))
 			for range 2 {
-				if err := k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: keys}); err != nil {
-					t.Error(err)
-				}
+				must(t, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: keys}))
 			}
 			for number, want := range map[uint32]bool{1: true, copied: false} {
 				if info, err := k.node.DiskInfo(number); err != nil || info.Offline != want {

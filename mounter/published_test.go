@@ -38,9 +38,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 		t.Skip("the proxy uses sockets, not pipes")
 	}
 	dir, err := os.MkdirTemp("", "published") // short, because names of sockets must be
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	behind := filepath.Join(dir, "behind")
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -62,13 +60,9 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 	for _, name := range []string{"disk-v1", "volume-v1", "filesystem-v1", "smb-v1", "system-v1alpha1"} {
 		socket := "csi-proxy-" + name + ".sock"
 		conn, err := grpc.NewClient("unix:"+filepath.Join(behind, socket), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, socket))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			method, _ := grpc.MethodFromServerStream(stream)
 			if strings.HasPrefix(method, "/csiproxy.") {
@@ -93,13 +87,9 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 // needs one is an error that says what to do, and changes nothing.
 func TestDaemon_PublishedAPI(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m, err := mounter.New(t.Context(), publishedOnly(t, node))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer m.Close()
 	share := mounter.Share{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
 	stageDisk := func(change func(*mounter.StageRequest)) error {
@@ -124,26 +114,18 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 	if mappings, err := node.SMBMappings(t.Context()); err != nil || len(mappings) > 0 || node.Exists(staging) || node.Exists(staging+"2") {
 		t.Errorf("a refused option left %v, %v", mappings, err)
 	}
-	if err := stageDisk(func(*mounter.StageRequest) {}); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WriteFile(staging+`\file`, "text"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stageDisk(func(*mounter.StageRequest) {}))
+	must(t, node.WriteFile(staging+`\file`, "text"))
 	before, err := m.Stats(t.Context(), staging)
 	if err != nil || before.TotalBytes == 0 {
 		t.Errorf("stats of a volume: %+v, %v", before, err)
 	}
 	wantLacking(t, stageDisk(func(r *mounter.StageRequest) { r.ReadOnly = true }), "ReadOnly", "omit the option")
-	if err := stageShare(func(*mounter.Share) {}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stageShare(func(*mounter.Share) {}))
 	wantLacking(t, second(m.Stats(t.Context(), staging+"2")), "measure share", "upgrade")
 	wantLacking(t, second(m.List()), "inspector", "CSI Proxy v2")
 	for _, request := range []mounter.UnstageRequest{{Path: staging, Offline: true}, {Path: staging + "2", Remote: share.Remote}} {
-		if err := m.Unstage(t.Context(), request); err != nil {
-			t.Error(err)
-		}
+		must(t, m.Unstage(t.Context(), request))
 	}
 }
 

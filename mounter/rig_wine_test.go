@@ -29,9 +29,7 @@ func newRigKit(t *testing.T) (context.Context, *mounter.Mounter) {
 		t.Skip("WINE_RIG_MODE is not set; test/wine runs this test on its rig")
 	}
 	m, err := mounter.New(t.Context(), mounter.In(mode), mounter.Wait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return t.Context(), m
 }
@@ -48,9 +46,7 @@ func twice(t *testing.T, what string, call func() error) {
 
 func write(t *testing.T, content string, path ...string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(path...), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(path...), []byte(content), 0o600))
 }
 
 func wantFile(t *testing.T, want string, path ...string) {

@@ -247,17 +247,13 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 		model = v.model
 	}
 	node, err := winsim.New(model())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	option := mountertest.Library(node)
 	if mode == mounter.Daemon {
 		option = mountertest.DaemonWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "system"}})
 	}
 	m, err := mounter.New(t.Context(), option)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
 	if v.prepare != nil {

@@ -15,9 +15,7 @@ import (
 func repository(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -26,12 +24,8 @@ func TestReadAll(t *testing.T) {
 	write := func(name string, lines ...string) {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	}
 	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```text", "not asked for", "```", "```not a block```")
 	write("docs/b.md", "- item", "  ```yaml", "  key: value", "  ```", "```go", "```")
@@ -41,9 +35,7 @@ func TestReadAll(t *testing.T) {
 	write("bin/e.md", "```go", "not ours", "```")
 
 	got, err := manuals.ReadAll(dir, "go", "yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := []manuals.Block{
 		{File: filepath.Join(dir, "a.md"), Line: 3, Language: "go", Code: "one\ntwo\n"},
 		{File: filepath.Join(dir, "docs", "b.md"), Line: 3, Language: "yaml", Code: "  key: value\n"},
@@ -69,5 +61,13 @@ func TestReadAll(t *testing.T) {
 		if _, err := manuals.ReadAll(dir); err == nil || !strings.Contains(err.Error(), "wrong.md:2") {
 			t.Errorf("%q: got %v, want an error with its place", lines, err)
 		}
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

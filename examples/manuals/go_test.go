@@ -16,9 +16,7 @@ import (
 // among them.
 func TestGo(t *testing.T) {
 	blocks, err := manuals.ReadAll(repository(t), "go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(blocks) < 10 {
 		t.Fatalf("only %d blocks of Go were found in the manuals", len(blocks))
 	}
@@ -54,9 +52,7 @@ func TestGo_Wrong(t *testing.T) {
 // containerd, where a file of the node has the same path.
 func TestMountedFile(t *testing.T) {
 	blocks, err := manuals.Read(filepath.Join(repository(t), "docs", "library.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := slices.IndexFunc(blocks, func(b manuals.Block) bool { return strings.Contains(b.Code, "func mountedFile(") })
 	if i < 0 {
 		t.Fatal("the manual has no function mountedFile any more")
@@ -73,17 +69,13 @@ import (
 func TestMountedFile(t *testing.T) {
 	root, node := t.TempDir(), filepath.Join(t.TempDir(), "token")
 	mount := filepath.Join(root, node[len(filepath.VolumeName(node)):])
-	if err := os.MkdirAll(filepath.Dir(mount), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(mount), 0o700))
 	for _, step := range []struct{ variable, file, want string }{
 		{"", node, "at its path"},   // no HostProcess container
 		{root, node, "at its path"}, // containerd 1.7
 		{root, mount, "mounted"},    // containerd 1.6, with the node's own file at the path
 	} {
-		if err := os.WriteFile(step.file, []byte(step.want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(step.file, []byte(step.want), 0o600))
 		t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", step.variable)
 		if got, err := mountedFile(node); err != nil || string(got) != step.want {
 			t.Errorf("%+v: got %q, %v", step, got, err)
@@ -110,9 +102,7 @@ func newModule(t *testing.T, blocks ...manuals.Block) module {
 	m := module{t, t.TempDir()}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(repository(t), "examples", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.write(name, string(content))
 	}
 	const ours = "-replace=github.com/kubernetes-csi/csi-proxy/"

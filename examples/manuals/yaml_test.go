@@ -30,9 +30,7 @@ import (
 // have.
 func TestYAML(t *testing.T) {
 	blocks, err := manuals.ReadAll(repository(t), "yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(blocks) < 10 {
 		t.Fatalf("only %d blocks of YAML were found in the manuals", len(blocks))
 	}
@@ -79,15 +77,11 @@ func TestRegistrar(t *testing.T) {
 	texts := map[string]string{}
 	for _, file := range manifests {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		texts[file] = string(content)
 	}
 	blocks, err := manuals.ReadAll(repository(t), "yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, block := range blocks {
 		texts[block.Position()] = block.Code
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestText(t *testing.T) {
@@ -39,9 +40,7 @@ func FuzzJSON(f *testing.F) {
 			return // json.Marshal replaces it
 		}
 		encoded, err := json.MarshalIndent([]string{value}, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		escaped := printable.JSON(string(encoded))
 		if i := strings.IndexFunc(escaped, func(r rune) bool { return r != '\n' && r != utf8.RuneError && !unicode.IsPrint(r) }); i >= 0 {
 			t.Fatalf("%q has an unprintable character at %d", escaped, i)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestLock_ExcludesPerKey(t *testing.T) {
@@ -38,15 +40,11 @@ func TestLock_Limit(t *testing.T) {
 	var unlocks []func()
 	for range 2 {
 		unlock, err := locks.Lock(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		unlocks = append(unlocks, unlock)
 	}
 	unlockB, err := locks.Lock(t.Context(), "b") // other keys are free
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	unlockB()
 	third := make(chan error, 1)
 	go func() {
@@ -64,17 +62,13 @@ func TestLock_Limit(t *testing.T) {
 	for _, unlock := range unlocks {
 		unlock()
 	}
-	if err := <-third; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-third)
 }
 
 func TestLock_CancelledWait(t *testing.T) {
 	var locks Locks[string]
 	unlock, err := locks.Lock(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	waited := make(chan error, 1)
 	go func() {

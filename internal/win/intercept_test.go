@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
@@ -97,9 +98,7 @@ type part struct {
 func parts(t *testing.T, m win.Machine) []part {
 	t.Helper()
 	dir, err := m.OpenDirectory(t.Context(), win.Path{Base: `C:\`, Rest: `a\b`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := []part{{"", reflect.ValueOf(&m).Elem()}, {`C:\a\b`, reflect.ValueOf(&dir).Elem()}}
 	err = dir.ListDirectory(t.Context(), "c", func(listed win.Tree, _ []win.DirEntry) error {
 		found = append(found[:2:2], part{`C:\a\b\c`, reflect.ValueOf(&listed).Elem()})

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
@@ -54,13 +55,9 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 		winsim.Disk{Number: fileDisk, Size: winsim.GiB, Bus: winsim.BusFileBacked, Location: `C:\vm\disk.vhdx`},
 	)
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	api, err := disk.New(diskapi.NewOn(node))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	system := uint32(0)
 	return hosttest.DiskNode{
 		API:       api,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -100,9 +101,7 @@ func (f *fakeHost) GetDiskState(n uint32) (bool, error) { return f.read("GetDisk
 func newDisk(t *testing.T, host diskapi.HostAPI) *disk.Disk {
 	t.Helper()
 	d, err := disk.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }
 
@@ -212,17 +211,13 @@ func TestDisk_PartitionDisk_InOnePiece(t *testing.T) {
 func TestDisk_Lists(t *testing.T) {
 	d := newDisk(t, &fakeHost{})
 	ids, err := d.ListDiskIDs(t.Context(), &disk.ListDiskIDsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantIDs := map[uint32]*disk.DiskIDs{3: {Page83: "Google  pvc-1", SerialNumber: "S1"}}
 	if diff := cmp.Diff(wantIDs, ids.DiskIDs); diff != "" {
 		t.Errorf("ids (-want +got):\n%s", diff)
 	}
 	locations, err := d.ListDiskLocations(t.Context(), &disk.ListDiskLocationsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	wantLocations := map[uint32]*disk.DiskLocation{3: {Adapter: "1", Bus: "0", Target: "2", LUNID: "7"}}
 	if diff := cmp.Diff(wantLocations, locations.DiskLocations); diff != "" {
 		t.Errorf("locations (-want +got):\n%s", diff)
@@ -236,9 +231,7 @@ func TestDisk_State(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := d.GetDiskState(t.Context(), &disk.GetDiskStateRequest{DiskNumber: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got.IsOnline != online {
 			t.Errorf("IsOnline = %v after it was set to %v", got.IsOnline, online)
 		}
@@ -247,9 +240,7 @@ func TestDisk_State(t *testing.T) {
 
 func TestDisk_GetDiskStats(t *testing.T) {
 	got, err := newDisk(t, &fakeHost{}).GetDiskStats(t.Context(), &disk.GetDiskStatsRequest{DiskNumber: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.TotalBytes != 4096 {
 		t.Errorf("TotalBytes = %d, want 4096", got.TotalBytes)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -81,9 +82,7 @@ func (b boundHost) WithContext(ctx context.Context) fsapi.HostAPI {
 func newFilesystem(t *testing.T, host fsapi.HostAPI) *filesystem.Filesystem {
 	t.Helper()
 	files, err := filesystem.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return files
 }
 
@@ -371,9 +370,7 @@ func TestWorkingDirs_Refuses(t *testing.T) {
 
 func TestValidatePathWindows(t *testing.T) {
 	for _, path := range []string{`C:\`, `c:\var\lib\kubelet\`, `D:\` + strings.Repeat(`dir\`, 100)} {
-		if err := filesystem.ValidatePathWindows(path); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, filesystem.ValidatePathWindows(path))
 	}
 	err := filesystem.ValidatePathWindows(`C:\var\NUL`)
 	if !errors.Is(err, fs.ErrInvalid) || !strings.Contains(err.Error(), `"C:\var\NUL"`) || !strings.Contains(err.Error(), "reserved") {

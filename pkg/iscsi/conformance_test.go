@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
@@ -41,21 +42,13 @@ func TestConformance(t *testing.T) {
 func conformanceNode(t *testing.T, model winsim.Model) hosttest.ISCSINode {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	api, err := iscsi.New(node.ISCSI())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	disks, err := disk.New(node.Disk())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	volumes, err := volume.New(node.Volume())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return hosttest.ISCSINode{
 		API:          api,
 		Portal:       &iscsi.TargetPortal{TargetAddress: "10.0.0.10", TargetPort: 3260},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
@@ -61,9 +62,7 @@ func (f *fakeHost) SetMutualChapSecret(secret string) error { return f.note("sec
 func newISCSI(t *testing.T, host iscsiapi.HostAPI) *iscsi.ISCSI {
 	t.Helper()
 	ic, err := iscsi.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return ic
 }
 

@@ -5,6 +5,7 @@ import (
 	iofs "io/fs"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
@@ -26,9 +27,7 @@ func TestConformance(t *testing.T) {
 				model.SMBServers[0].NoEncryption = name == "plain"
 				model.SMBAlwaysPersistent = name == "limited"
 				node, err := winsim.New(model)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return smbNode(t, node, newOn(t, node, options...))
 			})
 		})
@@ -38,13 +37,9 @@ func TestConformance(t *testing.T) {
 func newOn(t testing.TB, node *winsim.Node, options ...smb.Option) *smb.SMB {
 	t.Helper()
 	files, err := fs.New(node.Filesystem())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	api, err := smb.New(node.SMB(), files, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return api
 }
 

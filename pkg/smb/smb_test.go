@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
@@ -60,9 +61,7 @@ func answering(valid bool, err error) fakeFiles {
 func newSMB(t *testing.T, host *fakeHost, files fs.Interface) *smb.SMB {
 	t.Helper()
 	s, err := smb.New(host, files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -124,9 +123,7 @@ func TestSMB_NewSMBGlobalMapping(t *testing.T) {
 			_, err := newSMB(t, host, tt.files).NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{
 				RemotePath: tt.remote, LocalPath: tt.local, Username: `DOM\me`, Password: "xyzzy",
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, err)
 			if !slices.Equal(host.calls, tt.want) {
 				t.Errorf("host saw\n%q, want\n%q", host.calls, tt.want)
 			}
@@ -246,9 +243,7 @@ func TestOptions_ForeignHost(t *testing.T) {
 		}
 	}
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := smb.New(node.SMB(), fakeFiles{}, smb.WorkingDirs("x")); !errors.Is(err, iofs.ErrInvalid) {
 		t.Errorf("a relative working directory: %v", err)
 	}
@@ -267,9 +262,7 @@ func TestRequest_Privacy(t *testing.T) {
 		{false, smb.PrivacyRequired, true},
 	} {
 		node, err := winsim.New(winsim.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = newOn(t, node, smb.RequirePrivacy(c.option)).NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{
 			RemotePath: `\\files\data`, Username: "csi", Password: "csi-Pa55", Privacy: c.field,
 		})
@@ -292,9 +285,7 @@ func TestRequest_Privacy(t *testing.T) {
 // TestRequest_RefuseOtherUser: a request can refuse what the option allows.
 func TestRequest_RefuseOtherUser(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shares := newOn(t, node)
 	request := smb.NewSMBGlobalMappingRequest{RemotePath: `\\files\data`, LocalPath: `C:\var\lib\kubelet\plugins\1`, Username: "csi", Password: "csi-Pa55"}
 	if _, err := shares.NewSMBGlobalMapping(t.Context(), &request); err != nil {

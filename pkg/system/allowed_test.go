@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -14,13 +15,9 @@ import (
 
 func TestAllowedServices(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s, err := system.New(node.System(), system.AllowedServices("MSiSCSI", "LanmanWorkstation", "nsi"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	start := func(name string) error {
 		_, err := s.StartService(t.Context(), &system.StartServiceRequest{Name: name})
 		return err
@@ -63,9 +60,7 @@ func TestAllowedServices_Refuses(t *testing.T) {
 func TestAllowedServices_ForeignHost(t *testing.T) {
 	host := &fakeHost{}
 	s, err := system.New(host, system.AllowedServices("*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := s.StopService(t.Context(), &system.StopServiceRequest{Name: "MSiSCSI", Force: true}); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("with force: %v, want it denied", err)
 	}
@@ -111,13 +106,9 @@ func FuzzSystem_Names(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		node, err := winsim.New(winsim.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s, err := system.New(node.System(), system.AllowedServices("*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = s.GetService(t.Context(), &system.GetServiceRequest{Name: name})
 		_, _ = s.StartService(t.Context(), &system.StartServiceRequest{Name: name})
 		_, _ = s.StopService(t.Context(), &system.StopServiceRequest{Name: name, Force: true})

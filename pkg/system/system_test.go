@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
@@ -47,9 +48,7 @@ func (f *fakeHost) StopService(name string, force bool) error {
 func newSystem(t *testing.T, host systemapi.HostAPI) *system.System {
 	t.Helper()
 	s, err := system.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -69,9 +68,7 @@ func TestNew_NilHost(t *testing.T) {
 
 func TestSystem_GetBIOSSerialNumber(t *testing.T) {
 	got, err := newSystem(t, &fakeHost{}).GetBIOSSerialNumber(t.Context(), &system.GetBIOSSerialNumberRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := "VMware-42 0a"; got.SerialNumber != want {
 		t.Errorf("SerialNumber = %q, want %q", got.SerialNumber, want)
 	}

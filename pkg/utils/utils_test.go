@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/utils"
 )
 
@@ -69,9 +70,7 @@ func TestRunPowershellCmd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\nfor argument; do echo \"<$argument>\"; done\necho \"path is $path\" >&2\nexit 3\n"
-	if err := os.WriteFile(filepath.Join(dir, "powershell"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "powershell"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	const value = `C:\x; Remove-Item y`
 	out, err := utils.RunPowershellCmd(`Get-Item $Env:path`, "path="+value)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
@@ -66,17 +67,11 @@ func conformanceNode(t *testing.T, change func(*winsim.Model)) hosttest.VolumeNo
 	}
 	change(&model)
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	disks, err := disk.New(node.Disk())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	volumes, err := volume.New(node.Volume())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return hosttest.VolumeNode{
 		API:         volumes,
 		Disks:       disks,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -64,9 +65,7 @@ func (f *fakeHost) GetClosestVolumeIDFromTargetPath(path string) (string, error)
 func newVolume(t *testing.T, host volumeapi.HostAPI) *volume.Volume {
 	t.Helper()
 	v, err := volume.New(host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v
 }
 
@@ -246,9 +245,7 @@ func TestVolume_AcceptDiskNumbers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			host := &listingHost{volumes: c.on}
 			v, err := volume.New(host, c.options...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "7", SizeBytes: 5})
 			if !errors.Is(err, c.kind) || !slices.Equal(host.calls, c.want) {
 				t.Errorf("got %v, want %v; the host saw %q, want %q", err, c.kind, host.calls, c.want)
@@ -289,22 +286,16 @@ func TestResizeVolume_DiskNumber(t *testing.T) {
 			model := winsim.Default()
 			model.Disks = append(model.Disks[:1:1], winsim.Disk{Number: 7, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: c.partitions})
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			before, err := node.DiskFingerprint(7)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, fault := range c.faults {
 				if _, err := node.Inject(fault); err != nil {
 					t.Fatal(err)
 				}
 			}
 			v, err := volume.New(node.Volume(), volume.AcceptDiskNumbers())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "7"})
 			after, fingerprintErr := node.DiskFingerprint(7)
 			if (err == nil) != c.grows || (before != after) != c.grows || fingerprintErr != nil {
@@ -349,17 +340,13 @@ func TestFormatVolume_Options(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			able := formatter{&fakeHost{}}
 			v, err := volume.New(able, c.options...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := v.FormatVolume(t.Context(), &c.request); err != nil || !slices.Equal(able.calls, []string{c.want}) {
 				t.Errorf("%q, %v, want %q", able.calls, err, c.want)
 			}
 			plain := &fakeHost{}
 			v, err = volume.New(plain, c.options...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if _, err := v.FormatVolume(t.Context(), &c.request); c.plain != (err == nil) || (err != nil && !errors.Is(err, errors.ErrUnsupported)) || len(plain.calls) != len(able.calls) && c.plain {
 				t.Errorf("without options: %q, %v", plain.calls, err)
 			}

@@ -30,6 +30,7 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -157,9 +158,7 @@ func TestAttacks(t *testing.T) {
 		})
 	}
 	if *page != "" && !t.Failed() {
-		if err := WriteTable(*page, "make attack", table.String()); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, WriteTable(*page, "make attack", table.String()))
 	}
 }
 
@@ -201,18 +200,12 @@ type server struct {
 func start(t *testing.T) *server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "attack") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), *program, "-socket-dir", dir, "-metrics-bind-address", "127.0.0.1:0", "-stop-timeout", "1s")
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	s := &server{pid: cmd.Process.Pid, dir: dir}
 	var seen bytes.Buffer
 	address := regexp.MustCompile(`"Serving metrics" address="([^"]+)"`)
@@ -243,21 +236,15 @@ func start(t *testing.T) *server {
 func (s *server) figures(t *testing.T) (f figures) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.memory = number(regexp.MustCompile(`VmRSS:\s+([0-9]+)`), status) << 10
 	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.descriptors = len(descriptors)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return f // the peak is seen at another time
@@ -272,9 +259,7 @@ func (s *server) figures(t *testing.T) (f figures) {
 func (s *server) highest(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return number(regexp.MustCompile(`VmHWM:\s+([0-9]+)`), status) << 10
 }
 
@@ -310,9 +295,7 @@ func measure(t *testing.T, a Attack, andMemory bool) *result {
 	attacker.Env = append(os.Environ(), attackVariable+"="+a.Name, attackVariable+"_DIR="+s.dir, attackVariable+"_TIME="+attackTime.String())
 	var count bytes.Buffer
 	attacker.Stdout, attacker.Stderr = &count, os.Stderr
-	if err := attacker.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, attacker.Start())
 	stop := make(chan struct{})
 	var lasting sync.WaitGroup
 	repeat := func(pause time.Duration, do func()) {
@@ -389,9 +372,7 @@ func measure(t *testing.T, a Attack, andMemory bool) *result {
 func (s *server) client(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := connect(filepath.Join(s.dir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/browser/devtools"
 )
 
@@ -481,9 +482,7 @@ func TestLook(t *testing.T) {
 	sim := startSim(t, "-preset", "broken")
 	file := filepath.Join(t.TempDir(), "node.html")
 	page := sim.ctl("node", "-o", "html")
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
 	address := (&url.URL{Scheme: "file", Path: file}).String()
 	for _, look := range []struct {
 		name, scheme  string
@@ -517,9 +516,7 @@ func TestLook(t *testing.T) {
 			t.Errorf("%d bytes, %v", len(pdf.Data), err)
 		}
 		if *screenshots != "" {
-			if err := os.WriteFile(filepath.Join(*screenshots, "paper.pdf"), pdf.Data, 0o600); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, os.WriteFile(filepath.Join(*screenshots, "paper.pdf"), pdf.Data, 0o600))
 		}
 		p.call("Emulation.setEmulatedMedia", map[string]any{"media": "print"})
 		p.shot("paper", true)
@@ -581,9 +578,7 @@ func startSim(t *testing.T, args ...string) *sim {
 		t.Skipf("make test-browser runs this; to fail without Chromium, set %s=1", required)
 	}
 	dir, err := os.MkdirTemp("", "sim") // names of T.TempDir are too long for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	s := &sim{t: t, dir: dir, args: append(args, "-socket-dir", dir, "-control", "default")}
 	s.start()
@@ -607,16 +602,10 @@ func start(t *testing.T, name string, args ...string) (lines *bufio.Scanner, sto
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(*programs, name), args...)
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
 	stop = sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		go func() { _, _ = io.Copy(io.Discard, output) }()
@@ -702,9 +691,7 @@ func TestLive(t *testing.T) {
 	stopWeb()
 	p.wait(status + `.startsWith("Connection lost.")`)
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	node.web("--listen", u.Port()) // with another token
 	p.wait(status + `.startsWith("No updates: open the address that csi-proxyctl web printed last.")`)
 }
@@ -714,9 +701,7 @@ func TestAccess(t *testing.T) {
 	node := startSim(t, "-preset", "default")
 	address, _ := node.web()
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		address string
 		status  int

@@ -23,6 +23,7 @@ import (
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -70,9 +71,7 @@ var scenarios = []struct {
 
 func TestClients(t *testing.T) {
 	request, err := proto.Marshal(&filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, stack := range []struct{ name, interpreter, client string }{{"Node.js", *node, "client.js"}, {"Python", *python, "client.py"}} {
 		for _, sc := range scenarios {
 			t.Run(stack.name+": "+sc.name, func(t *testing.T) {
@@ -115,9 +114,7 @@ func run(t *testing.T, interpreter string, arguments []string, ready func(client
 	cmd.Stderr = t.Output()
 	in, errIn := cmd.StdinPipe()
 	out, errOut := cmd.StdoutPipe()
-	if err := errors.Join(errIn, errOut, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(errIn, errOut, cmd.Start()))
 	var last string
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if last = lines.Text(); last == "ready" {
@@ -125,13 +122,9 @@ func run(t *testing.T, interpreter string, arguments []string, ready func(client
 			_, _ = io.WriteString(in, "\n")
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Wait())
 	t.Log(last)
-	if err := json.Unmarshal([]byte(last), &counts); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(last), &counts))
 	return counts
 }
 

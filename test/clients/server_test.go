@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // stopLimit is the time for a server to end. It has no calls to wait for.
@@ -35,18 +36,14 @@ type server struct {
 func start(t *testing.T) *server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "clients") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	model := "files: [{path: 'C:\\var\\lib\\kubelet'}]\ndisks:\n- {size: 64GiB, system: true, layout: gpt, partitions: [{volume: {letter: C}}]}\n"
 	for i := range 200 {
 		model += fmt.Sprintf("- {size: 1GiB, serial: SERIAL-%012d, page83: [{text: VENDOR  data disk %068d}]}\n", i, i)
 	}
 	file := filepath.Join(dir, "model.yaml")
-	if err := os.WriteFile(file, []byte(model), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(model), 0o600))
 	s := &server{
 		Cmd:        exec.CommandContext(context.WithoutCancel(t.Context()), *sim, "-socket-dir", dir, "-model", file),
 		filesystem: filepath.Join(dir, "csi-proxy-filesystem-v1.sock"),
@@ -54,9 +51,7 @@ func start(t *testing.T) *server {
 	}
 	s.Stderr = &s.log
 	out, err := s.StdoutPipe()
-	if err := errors.Join(err, s.Start()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err, s.Start()))
 	if lines := bufio.NewScanner(out); !lines.Scan() || !strings.HasPrefix(lines.Text(), "Ready ") {
 		s.stop(t)
 		t.Fatalf("%s does not serve", *sim)
@@ -93,8 +88,6 @@ func TestServer_HasLongAnswers(t *testing.T) {
 func connect(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return conn
 }

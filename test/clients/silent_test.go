@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestSilentConnections does what clients with the gRPC of 2020 do: each leaves a connection that is never used. They
@@ -17,9 +18,7 @@ func TestSilentConnections(t *testing.T) {
 	defer s.stop(t) // before the connections are closed
 	for i := range 500 {
 		silent, err := (&net.Dialer{}).DialContext(t.Context(), "unix", s.filesystem)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = silent.Close() })
 		conn := connect(t, s.filesystem)
 		answer, err := filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})

@@ -110,9 +110,7 @@ func (sample) FH() *histogram.FloatHistogram { return nil }
 func load(t *testing.T, series, values string, interval time.Duration) storage.Series {
 	t.Helper()
 	metric, sequence, err := parser.NewParser(parser.Options{}).ParseSeriesDesc(series + " " + values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var samples []chunks.Sample
 	for i, value := range sequence {
 		if !value.Omitted {
@@ -133,13 +131,9 @@ func firing(t *testing.T, data memory, rule rulefmt.Rule, interval, at time.Dura
 		alerts = nil
 		moment := timestamp.Time(now.Milliseconds())
 		query, err := engine.NewInstantQuery(t.Context(), data, nil, rule.Expr, moment)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		vector, err := query.Exec(t.Context()).Vector()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		active := map[string]time.Duration{}
 		for _, s := range vector {
 			if math.IsNaN(s.F) {
@@ -182,9 +176,7 @@ func expand(t *testing.T, rule rulefmt.Rule, s promql.Sample) alert {
 func TestAlerts_Fire(t *testing.T) {
 	const file = "test/manifests/testdata/alerts.test.yaml"
 	var tests alertTests
-	if err := yaml.UnmarshalStrict(read(t, file), &tests); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(read(t, file), &tests))
 	rules := map[string]rulefmt.Rule{}
 	for _, name := range tests.RuleFiles {
 		groups, errs := rulefmt.Parse(read(t, path.Join(path.Dir(file), name)), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())

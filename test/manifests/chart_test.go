@@ -24,9 +24,7 @@ func TestSets(t *testing.T) {
 	for _, set := range Sets {
 		t.Run(filepath.Base(set.Values), func(t *testing.T) {
 			got, err := RenderSet(root, set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, want, _ := bytes.Cut(read(t, set.Manifest), []byte("\n")) // without the line on top that says whence it came
 			if diff := cmp.Diff(string(want), string(got)); diff != "" {
 				t.Errorf("%s is out of date; run 'make generate' (-file +chart):\n%s", set.Manifest, diff)
@@ -38,9 +36,7 @@ func TestSets(t *testing.T) {
 func TestLint(t *testing.T) {
 	for _, set := range Sets {
 		values, err := chartutil.ReadValues(read(t, set.Values))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		result := lint.AllWithKubeVersion(filepath.Join(root, ChartDir), values, "kube-system", nil)
 		for _, message := range result.Messages {
 			if message.Severity >= support.InfoSev && !strings.Contains(message.Err.Error(), "icon is recommended") {
@@ -57,9 +53,7 @@ func TestAddresses(t *testing.T) {
 	files := []string{ChartDir + "/Chart.yaml", "tools/image/main.go", "tools/release/sign.sh", "tools/release/bill.go", "Makefile"}
 	for _, dir := range []string{".github", ".github/ISSUE_TEMPLATE", ".github/workflows"} {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, entry := range entries {
 			if !entry.IsDir() {
 				files = append(files, dir+"/"+entry.Name())
@@ -72,9 +66,7 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	c, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.Metadata.Home != "" || c.Metadata.Icon != "" || len(c.Metadata.Sources) > 0 {
 		t.Errorf("the chart has addresses: %+v", c.Metadata)
 	}
@@ -84,9 +76,7 @@ func TestAddresses(t *testing.T) {
 // monitored as requested.
 func TestSchema(t *testing.T) {
 	c, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for values, want := range map[string]string{
 		`colour: red`:                                        "colour",
 		`image: {repository: ""}`:                            "image/repository",
@@ -192,9 +182,7 @@ func TestSchema(t *testing.T) {
 		`runAsUserName: null`:                     "runAsUserName",
 	} {
 		parsed, err := chartutil.ReadValues([]byte(values))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = Render(c, parsed)
 		if err == nil || !strings.Contains(err.Error(), "schema") || !strings.Contains(strings.ReplaceAll(err.Error(), ".", "/"), strings.ReplaceAll(want, ".", "/")) {
 			t.Errorf("%s: %v, want an error of the schema about %s", values, err, want)
@@ -206,13 +194,9 @@ func TestSchema(t *testing.T) {
 func daemon(t *testing.T, values string) corev1.PodSpec {
 	t.Helper()
 	c, err := Load(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	parsed, err := chartutil.ReadValues([]byte(values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rendered, err := Render(c, parsed)
 	if err != nil {
 		t.Fatalf("%s: %v", values, err)
@@ -290,8 +274,6 @@ func TestNoMetrics(t *testing.T) {
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }

@@ -136,9 +136,7 @@ func TestPaths(t *testing.T) {
 		KubeletPath string   `json:"kubeletPath"`
 		WorkingDirs []string `json:"workingDirs"`
 	}
-	if err := yaml.Unmarshal(read(t, set.Values), &values); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal(read(t, set.Values), &values))
 	want := []string{"-kubelet-path=" + values.KubeletPath}
 	for _, dir := range values.WorkingDirs {
 		want = append(want, "-working-dir="+dir)

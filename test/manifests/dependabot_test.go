@@ -26,9 +26,7 @@ func TestDependabot(t *testing.T) {
 			Groups      map[string]any    `json:"groups"`
 		} `json:"updates"`
 	}
-	if err := yaml.UnmarshalStrict(read(t, ".github/dependabot.yml"), &config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.UnmarshalStrict(read(t, ".github/dependabot.yml"), &config))
 	got := map[string][]string{}
 	for _, update := range config.Updates {
 		for _, directory := range append(update.Directories, update.Directory) {
@@ -48,9 +46,7 @@ func TestDependabot(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slices.Sort(got["gomod"])
 	want := map[string][]string{"gomod": modules, "github-actions": {"/"}}
 	slices.Sort(want["gomod"])

@@ -203,9 +203,7 @@ func TestDashboard(t *testing.T) {
 	var board dashboard
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&board); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&board))
 	if board.UID == "" || board.Title == "" || board.SchemaVersion < 36 || len(board.Panels) == 0 {
 		t.Errorf("%+v lacks an id, a title, panels or a current schema", board)
 	}

@@ -75,9 +75,7 @@ func manifestFiles(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, set := range Sets {
 		if !strings.HasPrefix(set.Manifest, ManifestsDir) {
 			files = append(files, set.Manifest)
@@ -204,5 +202,13 @@ func TestPipes(t *testing.T) {
 				t.Errorf("%s: %s: %v", file, volume.HostPath.Path, err)
 			}
 		}
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

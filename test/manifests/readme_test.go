@@ -21,9 +21,7 @@ import (
 
 func TestReadme(t *testing.T) {
 	want, err := Readme(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), string(read(t, ReadmeFile))); diff != "" {
 		t.Errorf("%s is out of date; run 'make generate' (-values.yaml +file):\n%s", ReadmeFile, diff)
 	}
@@ -43,13 +41,9 @@ func TestReadme_Backslashes(t *testing.T) {
 		flag, setting, _ := strings.Cut(strings.ReplaceAll(test.line, "'", ""), " ")
 		values := map[string]any{}
 		parse := map[string]func(string, map[string]any) error{"--set": strvals.ParseInto, "--set-literal": strvals.ParseLiteralInto}[flag]
-		if err := parse(setting, values); err != nil {
-			t.Fatal(err)
-		}
+		must(t, parse(setting, values))
 		c, err := Load(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		rendered, err := Render(c, values)
 		if (test.want == "") != (err != nil) {
 			t.Errorf("%s: %v", test.line, err)
@@ -79,17 +73,13 @@ func TestReadme_Scrape(t *testing.T) {
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(example[1])))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&config); err != nil {
-		t.Fatal(err)
-	}
+	must(t, decoder.Decode(&config))
 	jobs := config.Jobs
 	if len(jobs) != 1 || jobs[0].Name != "csi-proxy" || jobs[0].Discovery[0].Role != "pod" || jobs[0].Discovery[0].Namespaces.Names[0] != release.Namespace {
 		t.Errorf("%+v", jobs)
 	}
 	for _, rule := range jobs[0].Relabel {
-		if err := rule.Validate(model.UTF8Validation); err != nil {
-			t.Error(err)
-		}
+		must(t, rule.Validate(model.UTF8Validation))
 	}
 	for port, wanted := range map[string]bool{"metrics": true, "https": false} {
 		builder := labels.NewBuilder(labels.FromStrings(
@@ -137,13 +127,9 @@ func TestNotes(t *testing.T) {
 		"no cluster": {nil, "it needs the Pod Security level\nprivileged. Admit them:", "WARNING"},
 	} {
 		c, err := Load(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		values, err := chartutil.ToRenderValues(c, nil, release, chartutil.DefaultCapabilities)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var files map[string]string
 		if test.provider == nil {
 			files, err = engine.Render(c, values)

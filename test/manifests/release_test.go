@@ -14,49 +14,33 @@ import (
 func TestRelease(t *testing.T) {
 	dist := t.TempDir()
 	dir := filepath.Join(dist, "build", "linux_amd64")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(program(t, "csi-proxy-sim"), filepath.Join(dir, "csi-proxy-sim")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.Rename(program(t, "csi-proxy-sim"), filepath.Join(dir, "csi-proxy-sim")))
 	source, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	runGo(t, "run", "-C", "tools", "./release", "-source", source, "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy", "-home", "https://git.test/csi-proxy")
 
 	chart, err := loader.LoadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if chart.Metadata.Version != "9.8.7" || chart.Metadata.AppVersion != "v9.8.7" || chart.Metadata.Home != "https://git.test/csi-proxy" || len(chart.Metadata.Sources) != 1 {
 		t.Errorf("the chart is %+v", chart.Metadata)
 	}
 	rendered, err := Render(chart, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Contains(rendered, []byte(`image: "registry.test/csi-proxy:v9.8.7"`)) {
 		t.Error("the chart does not have the image of the release")
 	}
 	published, err := os.ReadFile(filepath.Join(dist, "csi-proxy_v9.8.7.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, published, _ = bytes.Cut(published, []byte("\n")); !bytes.Equal(published, rendered) {
 		t.Error("the manifest of the release is not what its chart renders to")
 	}
 
 	file, err := os.Open(filepath.Join(dist, "csi-proxy_v9.8.7.spdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	bill, err := spdx.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	modules := map[string]string{}
 	for _, p := range bill.Packages {
 		modules[p.PackageName] = p.PackageSourceInfo

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
@@ -71,13 +72,9 @@ func TestSoak(t *testing.T) {
 func soak(t *testing.T) {
 	t.Helper()
 	node, err := winsim.New(model())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "soak") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	s := &server{t: t, node: node, dir: dir}
 	s.start()
@@ -98,18 +95,14 @@ func soak(t *testing.T) {
 	trouble.Wait()
 	// From here on nothing goes wrong, so everything has to succeed. What was put off after a
 	// failure, such as another look for links to shares, is due.
-	if err := node.Sleep(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Sleep(t.Context(), time.Hour))
 	for _, c := range clients {
 		everybody.Go(func() { c.finish(t.Context()) })
 	}
 	everybody.Wait()
 	// A look for links that began in bad times may have failed only now, and then the removal
 	// of a mapping was put off. A later retry succeeds.
-	if err := node.Sleep(t.Context(), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Sleep(t.Context(), time.Hour))
 	for _, c := range clients {
 		everybody.Go(func() { c.unmap(t.Context()) })
 	}

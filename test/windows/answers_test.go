@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // line is a line of answers.jsonl. Facts are equal on equal machines; measured values differ from run to run.
@@ -153,9 +155,7 @@ func must(t *testing.T, err error) {
 func mustFor(t *testing.T, question string, err error) {
 	t.Helper()
 	skipIfCannot(t, question, err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // skipIfCannot ends the test if err is why the machine cannot be asked.

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -45,9 +46,7 @@ func createDirectory(t *testing.T, dir win.Directory, name string) {
 
 func putFile(t *testing.T, mode os.FileMode, path ...string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(path...), nil, mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(path...), nil, mode))
 }
 
 // exists fails the test unless a file is there.
@@ -73,9 +72,7 @@ func mustStore(t *testing.T, path string, err error) {
 	if slices.Contains(cannotStoreLinks, winerr.CodeOf(err)) {
 		t.Skipf("the file system of %s stores no links: %v", path, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // junction makes a junction, past what is tested. Unlike symbolic links they take no privilege.
@@ -125,9 +122,7 @@ func TestLocal_FilesDirectory(t *testing.T) {
 		t.Errorf("%+v, %v, want a directory", info, err)
 	}
 	inner, err := dir.Open(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	createDirectory(t, inner, "b")
 	inner.Close()
 	exists(t, root, "a", "b")
@@ -172,9 +167,7 @@ func volumeHasFiles(t *testing.T) bool {
 
 func TestLocal_FilesPath(t *testing.T) {
 	ctx, root := timeLimit(t), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "a", "b"), 0o700))
 	putFile(t, 0o444, root, "a", "file")
 	directory, file := win.FileInfo{Directory: true}, win.FileInfo{ReadOnly: true}
 	found := map[win.Path]win.FileInfo{
@@ -242,12 +235,8 @@ func TestLocal_FilesPath(t *testing.T) {
 func TestLocal_FilesCreateDirectory(t *testing.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	putFile(t, 0o444, root, "file")
-	if err := machine.CreateDirectory(ctx, win.Path{Base: root, Rest: "a"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := machine.CreateDirectory(ctx, win.Path{Base: root, Rest: `A\b`}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, machine.CreateDirectory(ctx, win.Path{Base: root, Rest: "a"}))
+	require.NoError(t, machine.CreateDirectory(ctx, win.Path{Base: root, Rest: `A\b`}))
 	exists(t, root, "a", "b")
 	for path, want := range map[win.Path][]winerr.Code{
 		{Base: root, Rest: "A"}:             {winerr.AlreadyExists},
@@ -282,9 +271,7 @@ func TestLocal_FilesCase(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Name() != "Ärger Mixed" {
 		t.Errorf("%v, %v", entries, err)
 	}
-	if err := dir.Remove(ctx, "ÄRGER mixed"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "ÄRGER mixed"))
 }
 
 // handles counts the open handles of this process.
@@ -347,9 +334,7 @@ func TestLocal_FilesListAndRemove(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	failure := errors.New("enough")
 	err = dir.ListDirectory(ctx, "tree", func(win.Tree, []win.DirEntry) error { return failure })
 	if !errors.Is(err, failure) {
@@ -361,9 +346,7 @@ func TestLocal_FilesListAndRemove(t *testing.T) {
 		t.Errorf("%d handles are open, were %d", after, before)
 	}
 	for _, name := range []string{"tree", "empty"} { // nothing holds them
-		if err := dir.Remove(ctx, name); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, dir.Remove(ctx, name))
 	}
 }
 
@@ -429,9 +412,7 @@ func TestLocal_FilesCrowd(t *testing.T) {
 func TestLocal_FilesSwap(t *testing.T) {
 	swapWhileOpen(t, func(t *testing.T, path, victim string) {
 		t.Helper()
-		if err := os.Rename(victim, path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Rename(victim, path))
 	})
 }
 
@@ -443,15 +424,11 @@ func swapWhileOpen(t *testing.T, replace func(t *testing.T, path, victim string)
 	ctx, root := timeLimit(t), t.TempDir()
 	path, moved, victim := filepath.Join(root, "dir"), filepath.Join(root, "moved"), filepath.Join(root, "victim")
 	for _, name := range []string{path, victim, filepath.Join(victim, "sub")} {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(name, 0o700))
 	}
 	putFile(t, 0o600, victim, "file")
 	dir := openDirectory(t, win.Path{Base: root, Rest: "dir"})
-	if err := os.Rename(path, moved); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path, moved))
 	replace(t, path, victim)
 
 	_, err := dir.FileInfo(ctx, "file")
@@ -475,9 +452,7 @@ func TestLocal_FilesTurnedIntoJunction(t *testing.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	path, victim := filepath.Join(root, "dir"), filepath.Join(root, "victim")
 	for _, name := range []string{path, victim, filepath.Join(victim, "sub")} {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(name, 0o700))
 	}
 	putFile(t, 0o600, victim, "file")
 	dir := openDirectory(t, win.Path{Base: root, Rest: "dir"})
@@ -505,9 +480,7 @@ func TestLocal_FilesTurnedIntoJunction(t *testing.T) {
 func TestLocal_FilesJunction(t *testing.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	target, link := filepath.Join(root, "target"), filepath.Join(root, "link")
-	if err := os.MkdirAll(filepath.Join(target, "inner"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(target, "inner"), 0o700))
 	makeJunction(t, link, target)
 	dir := openDirectory(t, win.Following(root))
 	itself := win.FileInfo{Directory: true, Tag: win.TagMountPoint}
@@ -558,9 +531,7 @@ func TestLocal_FilesJunction(t *testing.T) {
 	if want := (win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target}); err != nil || point != want {
 		t.Errorf("%+v, %v, want %+v", point, err, want)
 	}
-	if err := dir.Remove(ctx, "link"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "link"))
 	exists(t, target, "inner")
 }
 
@@ -656,9 +627,7 @@ func TestLocal_FilesMountPoint(t *testing.T) {
 		}
 		t.Skipf("the file system stores no mount points: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = dir.DeleteMountPoint(context.WithoutCancel(ctx), "folder") })
 	wantCode(t, "mount at what is not empty", dir.SetMountPoint(ctx, "full", volume), winerr.DirNotEmpty)
 	wantCode(t, "mount again", dir.SetMountPoint(ctx, "FOLDER", volume), winerr.DirNotEmpty)
@@ -683,9 +652,7 @@ func TestLocal_FilesMountPoint(t *testing.T) {
 			t.Errorf("the mount manager knows %q, without %s", paths, folder)
 		}
 	}
-	if err := dir.DeleteMountPoint(ctx, "Folder"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, dir.DeleteMountPoint(ctx, "Folder"))
 	if info, err := dir.FileInfo(ctx, "folder"); err != nil || info != ordinary {
 		t.Errorf("%+v, %v after it was unmounted", info, err)
 	}
@@ -714,26 +681,18 @@ func TestLocal_FilesMountPoint(t *testing.T) {
 	if n := mounted.Load(); n != 1 {
 		t.Errorf("%d mounted at once", n)
 	}
-	if err := dir.DeleteMountPoint(ctx, "folder"); err != nil {
-		t.Error(err)
-	}
-	if err := dir.Remove(ctx, "folder"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.DeleteMountPoint(ctx, "folder"))
+	require.NoError(t, dir.Remove(ctx, "folder"))
 }
 
 // mountPaths asks the mount manager where a volume is mounted.
 func mountPaths(t *testing.T, volume win.VolumeID) []string {
 	t.Helper()
 	name, err := windows.UTF16PtrFromString(string(volume))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	paths := make([]uint16, 64<<10)
 	var n uint32
-	if err := windows.GetVolumePathNamesForVolumeName(name, &paths[0], uint32(len(paths)&math.MaxInt32), &n); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, windows.GetVolumePathNamesForVolumeName(name, &paths[0], uint32(len(paths)&math.MaxInt32), &n))
 	return strings.FieldsFunc(string(utf16.Decode(paths[:n])), func(r rune) bool { return r == 0 })
 }
 
@@ -750,9 +709,7 @@ func TestLocal_FilesLongName(t *testing.T) {
 	} else {
 		t.Logf("a name with 256 characters: %v", err)
 	}
-	if err := dir.Remove(ctx, longest); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, longest))
 	for _, units := range []int{winpath.MaxName, winpath.MaxName + 1} {
 		_, err := machine.FileInfo(ctx, win.Path{Base: root, Rest: strings.Repeat(`x\`, units/2) + strings.Repeat("y", units%2)})
 		t.Logf("names of %d units: %v", units, err)
@@ -791,13 +748,9 @@ func wantLongPath(t *testing.T, length int) {
 		if err := errors.Join(os.Mkdir(probe, 0o700), os.Remove(probe)); err != nil {
 			t.Skipf("this system has no paths of %d characters: %.100v", len(rest), err)
 		}
-		if err := in.CreateDirectory(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, in.CreateDirectory(ctx, name))
 		t.Cleanup(func() { // os.RemoveAll need not know such paths
-			if err := in.Remove(context.WithoutCancel(ctx), name); err != nil {
-				t.Error(err)
-			}
+			require.NoError(t, in.Remove(context.WithoutCancel(ctx), name))
 		})
 		inner, err := in.Open(ctx, name)
 		if err != nil {
@@ -815,14 +768,10 @@ func wantLongPath(t *testing.T, length int) {
 		t.Errorf("by the whole path: %v", err)
 	}
 	dir, err := machine.OpenDirectory(ctx, deep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer dir.Close()
 	createDirectory(t, dir, "below")
-	if err := dir.Remove(ctx, "below"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, dir.Remove(ctx, "below"))
 }
 
 // filesContextEnded: nothing is done for callers that have left.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -47,9 +48,7 @@ func timeLimit(t *testing.T) context.Context {
 func systemDrive(t *testing.T) string {
 	t.Helper()
 	directory, err := windows.GetSystemWindowsDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.VolumeName(directory) + `\`
 }
 
@@ -57,9 +56,7 @@ func systemDrive(t *testing.T) string {
 func systemVolume(t *testing.T) win.VolumeID {
 	t.Helper()
 	id, err := machine.VolumeOfDrive(timeLimit(t), systemDrive(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return id
 }
 
@@ -93,9 +90,7 @@ func TestLocal_VolumeOfDrive(t *testing.T) {
 		t.Error("the drive of Windows has no volume")
 	}
 	drives, err := windows.GetLogicalDrives()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 26 {
 		if drives&(1<<i) == 0 {
 			_, err := machine.VolumeOfDrive(timeLimit(t), string(rune('A'+i))+`:\`)
@@ -108,9 +103,7 @@ func TestLocal_VolumeOfDrive(t *testing.T) {
 func TestLocal_Location(t *testing.T) {
 	ctx := timeLimit(t)
 	directory, err := windows.GetSystemWindowsDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range []string{systemDrive(t), directory, filepath.Join(directory, "system32", "kernel32.dll")} {
 		for _, p := range []win.Path{win.Following(path), win.Anywhere(path), win.Beneath(systemDrive(t), path)} {
 			location, err := machine.Location(ctx, p)
@@ -173,9 +166,7 @@ func TestLocal_VolumeSpace(t *testing.T) {
 func TestLocal_VolumeExtents(t *testing.T) {
 	ctx := timeLimit(t)
 	extents, err := machine.VolumeExtents(ctx, systemVolume(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(extents) == 0 && onWine() {
 		t.Log("Wine's volumes have no extents")
 	} else if len(extents) == 0 || extents[0].Length <= 0 {
@@ -211,9 +202,7 @@ func TestLocal_FlushVolume(t *testing.T) {
 	err := machine.FlushVolume(ctx, systemVolume(t))
 	skipOnWine(t, err, winerr.InvalidFunction, winerr.NotSupported, winerr.AccessDenied, 6)
 	skipWithoutRights(t, err)
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestLocal_VolumesChangesToNothing(t *testing.T) {
@@ -227,9 +216,7 @@ func TestLocal_VolumesChangesToNothing(t *testing.T) {
 func TestLocal_DiskDevices(t *testing.T) {
 	ctx := timeLimit(t)
 	devices, err := machine.DiskDevices(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%q", devices)
 	if len(devices) == 0 && !onWine() {
 		t.Error("Windows has no disk")
@@ -321,9 +308,7 @@ func TestLocal_DisksMissing(t *testing.T) {
 
 func TestLocal_StorageAdapters(t *testing.T) {
 	adapters, err := machine.StorageAdapters(timeLimit(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%q", adapters)
 	if len(adapters) == 0 && !onWine() {
 		t.Error("Windows has no storage adapter")
@@ -356,7 +341,5 @@ func TestLocal_RefreshStorageCache(t *testing.T) {
 		t.Skipf("Wine has no storage management: %v", err)
 	}
 	skipWithoutRights(t, err)
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
@@ -35,16 +36,12 @@ func TestLocal_BIOSSerialNumber(t *testing.T) {
 	if errors.Is(err, winerr.Unsupported) {
 		t.Skipf("there is no WMI: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if onWine() {
 		t.Skipf("Wine makes up another one for WMI: %q", serial)
 	}
 	table, err := machine.FirmwareTable(timeLimit(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := smbios.SerialNumber(table); want != "" && strings.TrimSpace(serial) != strings.TrimSpace(want) {
 		t.Errorf("WMI says %q, the table %q", serial, want)
 	}
@@ -71,9 +68,7 @@ func TestLocal_Service(t *testing.T) {
 func TestLocal_ActiveDependents(t *testing.T) {
 	names, err := machine.ActiveDependents(timeLimit(t), anyService(t))
 	skipOnWine(t, err, winerr.NotSupported)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range names {
 		if status, err := machine.ServiceStatus(timeLimit(t), name); err != nil || status.State == win.ServiceStopped {
 			t.Errorf("%s: %+v, %v, want it active", name, status, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -24,9 +25,7 @@ const pipeTests = "Q-pipe-tests"
 func listenPipe(t *testing.T, path string) net.Listener {
 	t.Helper()
 	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }
@@ -128,15 +127,11 @@ func TestPipe_ListenAgainAfterClose(t *testing.T) {
 	path := newPipe(t)
 	for range 5 {
 		listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := listener.Addr().String(); got != path {
 			t.Errorf("address is %s, want %s", got, path)
 		}
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, listener.Close())
 		if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("accept after close: %v, want net.ErrClosed", err)
 		}
@@ -195,9 +190,7 @@ func TestPipe_PeerPID(t *testing.T) {
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	conn, err := dialPipe(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	want := strconv.Itoa(os.Getpid()) + " true"
 	if thisPID == "" {
@@ -226,9 +219,7 @@ func TestPipe_PeerPIDForeignConnection(t *testing.T) {
 // TestPipe_ValidateSecurityDescriptorDefault checks that the default admits administrators and the system.
 func TestPipe_ValidateSecurityDescriptorDefault(t *testing.T) {
 	noteOutcome(t, pipeTests)
-	if err := pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor))
 	const want = "D:P(A;;GA;;;SY)(A;;GA;;;BA)"
 	if pipe.DefaultSecurityDescriptor != want {
 		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)

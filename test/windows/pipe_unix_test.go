@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // newPipe returns the name of a socket that does not exist yet. That of t.TempDir would be too long.
 func newPipe(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return filepath.Join(dir, "test.sock")
 }
@@ -30,9 +30,7 @@ func warmUpPipe(string) {}
 func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener.SetUnlinkOnClose(false)
 	listener.Close()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/Microsoft/go-winio"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -56,9 +57,7 @@ func TestPipe_ListenSecurityDescriptor(t *testing.T) {
 	noteOutcome(t, pipeTests)
 	const admitsUsers = pipe.DefaultSecurityDescriptor + "(A;;0x12019b;;;S-1-5-93-2-2)"
 	listener, err := pipe.Listen(t.Context(), newPipe(t), pipe.Config{SecurityDescriptor: admitsUsers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener.Close()
 	for _, sddl := range []string{
 		"nonsense",

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -21,9 +22,7 @@ func TestSelf_Options(t *testing.T) {
 	password := filepath.Join(dir, "password")
 	twoLines := filepath.Join(dir, "two")
 	for path, content := range map[string]string{password: "\uFEFFsecret:\\\r\n", twoLines: "a\nb"} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	base := `-emulator=false -dir C:\verify -virtual-disks -answers ` + filepath.Join(dir, "new.jsonl")
 	for args, want := range map[string]string{
@@ -67,9 +66,7 @@ func TestSelf_Options(t *testing.T) {
 // TestSelf_Guard: nothing that was not named can be changed, also by the library.
 func TestSelf_Guard(t *testing.T) {
 	n, err := emulated() // never the machine itself: if the guard failed, it would be lost
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, m := t.Context(), n.machine
 	volumes, err := m.SystemVolumes(ctx)
 	if err != nil || len(volumes) == 0 {
@@ -82,9 +79,7 @@ func TestSelf_Guard(t *testing.T) {
 	}
 	disk := win.PhysicalDrive(extents[0].Disk)
 	root, err := m.OpenDirectory(ctx, win.Following(n.root[:len(`C:\`)]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer root.Close()
 	other := win.TargetPortal{Address: "10.9.9.9", Port: 3260}
 	for name, err := range map[string]error{
@@ -121,17 +116,13 @@ func TestSelf_Journal(t *testing.T) {
 	open := func() *journal {
 		t.Helper()
 		j, err := openJournal(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return j
 	}
 	j := open()
 	first, second := entry{Kind: folderKind, Name: "run-1"}, entry{Kind: mappingKind, Name: `\\files\data`}
 	for _, e := range []entry{first, second, first} {
-		if err := j.add(e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, j.add(e))
 	}
 	if _, err := j.file.WriteString(`{"kind":"folder","na`); err != nil { // killed here
 		t.Fatal(err)
@@ -139,26 +130,18 @@ func TestSelf_Journal(t *testing.T) {
 	j.file.Close()
 	j = open()
 	j.remove(first)
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, j.close())
 	j = open()
 	if got := j.find(mappingKind); len(j.find(folderKind)) > 0 || !slices.Equal(got, []entry{second}) {
 		t.Errorf("the journal has %v", j.entries)
 	}
 	j.remove(second)
-	if err := j.close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, j.close())
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("the folder is left: %v", err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := open().close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, open().close())
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("a folder that was there is gone: %v", err)
 	}
@@ -166,9 +149,7 @@ func TestSelf_Journal(t *testing.T) {
 		`{"kind":"folder","name":""}`, `{"kind":"folder","name":"data"}`, `{"kind":"folder","name":"..\\run-1"}`,
 		`{"kind":"service","name":"kubelet"}`, `{"kind":"unknown","name":"x"}`, "\x00\x00\x00",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, journalName), []byte(text+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, journalName), []byte(text+"\n"), 0o600))
 		if j, err := openJournal(dir); err == nil || !strings.Contains(err.Error(), "then delete the journal") {
 			t.Errorf("%s: %v, %v", text, j, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
@@ -34,9 +35,7 @@ func TestRig_Life(t *testing.T) {
 					Path: `C:\mounter.test.exe`, Args: []string{"-test.v", "-test.run=^" + name + "$"},
 					Environment: []string{"WINE_RIG_MODE=" + mode},
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if err := process.Wait(); err != nil {
 					t.Fatalf("%v\n%s\n%s", err, r.DaemonLog(), r.Requests())
 				}
@@ -49,9 +48,7 @@ func TestRig_Life(t *testing.T) {
 			if mounts := countRequests(r.Requests(), mountPointCreated); mounts != 1 {
 				t.Errorf("the mount manager was notified of %d mounts, want 1", mounts)
 			}
-			if err := r.Reboot(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, r.Reboot(t.Context()))
 			step("TestRig_AfterRestart")
 			if requests := r.Requests(); countRequests(requests, mountPointCreated) != 1 || countRequests(requests, mountPointDeleted) != 2 { // since the restart
 				t.Errorf("the mount manager was notified of %d mounts and %d unmounts, want 1 and 2", countRequests(requests, mountPointCreated), countRequests(requests, mountPointDeleted))
@@ -74,9 +71,7 @@ const (
 func compileMounter(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
 	root, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-trimpath", "-tags=wine,grpcnotrace", "-o", p.Path(`C:\mounter.test.exe`), "./mounter")
 	cmd.Dir = filepath.Clean(root)
 	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")

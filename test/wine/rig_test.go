@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
@@ -83,9 +84,7 @@ func codes(requests string) []string {
 func diskCalls(t *testing.T, preset string) []string {
 	t.Helper()
 	model, err := devices.Model(preset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	calls := []string{"v1.Disk/ListDiskIDs", "v1.Disk/ListDiskLocations"}
 	add := func(format string, number uint32) { calls = append(calls, fmt.Sprintf(format, number)) }
 	for _, disk := range model.Disks {
@@ -196,9 +195,7 @@ func TestRig_LegacyFormat(t *testing.T) {
 		`v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`,
 		`v2alpha1.Volume/FormatVolume {"volumeId":$volume}`,
 		`v2alpha1.Volume/IsVolumeFormatted {"volumeId":$volume}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got, want := answers[2:], []string{"{}", `{"formatted":true}`}; !cmp.Equal(got, want) {
 		t.Errorf("got %q, want %q\n%s", got, want, r.DaemonLog())
 	}
@@ -221,13 +218,9 @@ func TestRig_NodeGone(t *testing.T) {
 		}
 	}
 	expect(`{"totalBytes":"10737418240"}`)
-	if err := r.KillNode(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.KillNode())
 	expect("NotFound: get size of disk 8: the device is gone (Windows error 1167)")
-	if err := r.RestartNode(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.RestartNode(t.Context()))
 	expect(`{"totalBytes":"10737418240"}`)
 }
 
@@ -298,9 +291,7 @@ func crash(t *testing.T, r *rig.Rig, call string, requests int) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if err := r.RestartDaemon(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.RestartDaemon(context.WithoutCancel(t.Context())))
 	<-answered
 	t.Logf("%s, with the daemon killed: %q, %v", call, answers, err)
 }
@@ -308,9 +299,7 @@ func crash(t *testing.T, r *rig.Rig, call string, requests int) {
 // build builds the rig, once.
 func build(t *testing.T) {
 	t.Helper()
-	if err := built(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, built(t.Context()))
 }
 
 var built = func() func(context.Context) error {
@@ -330,9 +319,7 @@ func start(t *testing.T, config rig.Config) *rig.Rig {
 func newPrefix(t *testing.T) *prefix.Prefix {
 	t.Helper()
 	p, err := prefix.Need(t).New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -345,9 +332,7 @@ func startIn(t *testing.T, p *prefix.Prefix, config rig.Config) *rig.Rig {
 	t.Helper()
 	// Not the test's context, which ends before Close can end the programs.
 	r, err := rig.Start(context.WithoutCancel(t.Context()), p, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -355,13 +340,9 @@ func startIn(t *testing.T, p *prefix.Prefix, config rig.Config) *rig.Rig {
 func emulate(t *testing.T, preset string, calls []string) []string {
 	t.Helper()
 	model, err := devices.Model(preset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	serve.Start(t, node)
 	var caller call.Caller
 	answers := make([]string, len(calls))

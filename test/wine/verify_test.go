@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
@@ -31,21 +32,13 @@ func TestVerify(t *testing.T) {
 	build(t)
 	p := newPrefix(t)
 	links, err := p.StoresLinks(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	startIn(t, p, rig.Config{Preset: devices.Blank, Files: links, NoDaemon: true})
 	root, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Copy(filepath.Join(root, "bin", "csi-proxy-verify.exe")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, p.Copy(filepath.Join(root, "bin", "csi-proxy-verify.exe")))
 	for name, content := range map[string]string{"password.txt": "csi-Pa55\n", "wrong.txt": "wrong-Pa55"} {
-		if err := os.WriteFile(p.Path(`C:\`+name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(p.Path(`C:\`+name), []byte(content), 0o600))
 	}
 	var disks []string
 	for i := range devices.BlankDisks {
@@ -144,9 +137,7 @@ func refusals(t *testing.T, p *prefix.Prefix, onDisks []string) {
 		wantNothingLeft(t, p)
 	}
 	for _, dir := range []string{`C:\windows\temp`, `C:\existing`} {
-		if err := os.MkdirAll(p.Path(dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(p.Path(dir), 0o700))
 		output, err := p.Run(t.Context(), verifier, "-cleanup", "-dir", dir)
 		if _, gone := os.Stat(p.Path(dir)); err != nil || gone != nil {
 			t.Errorf("-cleanup of a folder without a journal: %v, %v\n%s", err, gone, output)
@@ -159,32 +150,24 @@ func interrupt(t *testing.T, p *prefix.Prefix, args []string, test string) {
 	t.Helper()
 	const answers = `C:\interrupted.jsonl`
 	process := startVerifier(t, p, test, append(args, "-answers", answers))
-	if err := process.Interrupt(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, process.Interrupt())
 	if err := process.Wait(); err == nil || !strings.Contains(process.Output(), "What was made is removed.") {
 		t.Errorf("after Ctrl+C in %s: %v\n%s", test, err, process.Output())
 	}
 	wantNothingLeft(t, p)
-	if err := os.Remove(p.Path(answers)); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, os.Remove(p.Path(answers)))
 }
 
 // kill kills a run that uses disks.
 func kill(t *testing.T, p *prefix.Prefix, args []string, test string) {
 	t.Helper()
 	process := startVerifier(t, p, test, append(args, "-answers", `C:\killed.jsonl`))
-	if err := process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, process.Kill())
 	<-process.Done()
 	if _, err := os.Stat(p.Path(scratch)); err != nil {
 		t.Fatalf("a killed run leaves nothing: %v\n%s", err, process.Output())
 	}
-	if err := os.Remove(p.Path(`C:\killed.jsonl`)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(p.Path(`C:\killed.jsonl`)))
 }
 
 // startVerifier starts a run, and returns when a test begins.
@@ -192,9 +175,7 @@ func startVerifier(t *testing.T, p *prefix.Prefix, test string, args []string) *
 	t.Helper()
 	parent, _, _ := strings.Cut(test, "/")
 	process, err := p.Start(t.Context(), verifier, append(args, "-test.run=^("+parent+"|TestNewDisk|TestOffline)$")...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const limit = 5 * time.Minute // first it removes what is left of the run before
 	for deadline := time.After(limit); !strings.Contains(process.Output(), "=== RUN   "+test); {
 		select {
@@ -222,9 +203,7 @@ func wantNothingLeft(t *testing.T, p *prefix.Prefix) {
 func wantAnswers(t *testing.T, path string, service bool) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, secret := range []string{"csi-Pa55", "wrong-Pa55word"} {
 		if strings.Contains(string(content), secret) {
 			t.Errorf("the answers have a password")

@@ -27,22 +27,16 @@ func newArchive(t *testing.T, names ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "csi-proxy_v9.8.7_windows_amd64.zip")
 	file, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	archive := zip.NewWriter(file)
 	for _, name := range names {
 		entry, err := archive.Create("csi-proxy_v9.8.7_windows_amd64/" + name)
 		if err == nil {
 			_, err = io.WriteString(entry, "the "+name)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
-	if err := errors.Join(archive.Close(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(archive.Close(), file.Close()))
 	return name
 }
 
@@ -50,9 +44,7 @@ func newArchive(t *testing.T, names ...string) string {
 func unpack(t *testing.T, layer v1.Layer) map[string]string {
 	t.Helper()
 	content, err := layer.Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer content.Close()
 	found := map[string]string{}
 	for archive := tar.NewReader(content); ; {
@@ -61,9 +53,7 @@ func unpack(t *testing.T, layer v1.Layer) map[string]string {
 			return found
 		}
 		text, readErr := io.ReadAll(archive)
-		if err := errors.Join(err, readErr); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, readErr))
 		found[header.Name] = string(text)
 		if header.Typeflag == tar.TypeReg && (header.PAXRecords["MSWINDOWS.rawsd"] == "" || !header.ModTime.Equal(date)) {
 			t.Errorf("%s is of %v, with %v", header.Name, header.ModTime, header.PAXRecords)
@@ -86,20 +76,14 @@ func TestBuild(t *testing.T) {
 	if err == nil {
 		err = crane.Push(below, base)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	archive := newArchive(t, append(files, "csi-proxy-sim.exe")...)
 	digests := map[v1.Hash]bool{}
 	for range 2 {
 		image, err := build(archive, base, date, map[string]string{"revision": "abc", "source": ""})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		digest, err := image.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		digests[digest] = true
 		layers, err := image.Layers()
 		if err != nil || len(layers) != 2 {
@@ -113,9 +97,7 @@ func TestBuild(t *testing.T) {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 		config, err := image.ConfigFile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		baseDigest, _ := below.Digest()
 		wantLabels := map[string]string{}
 		for key, value := range map[string]string{
@@ -145,5 +127,13 @@ func TestBuild_Refused(t *testing.T) {
 		if _, err := build(archive, "", date, map[string]string{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", archive, err, want)
 		}
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -16,17 +16,11 @@ func TestClients(t *testing.T) {
 		"api/errors.proto":           "syntax = \"proto3\";\nmessage E {}\n",
 	})
 	src, err := findSources(filepath.Join(dir, "api"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req, err := src.compile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files, err := clients(src.modulePath, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]string{}
 	for _, file := range files {
 		got[file.GetName()] = file.GetContent()
@@ -49,13 +43,9 @@ func TestClients_RefusesOtherLayouts(t *testing.T) {
 	src, err := findSources(filepath.Join(writeModule(t, map[string]string{
 		"api/disk/api.proto": "syntax = \"proto3\";\nmessage M {}\nservice Disk { rpc Get(M) returns (M); }\n",
 	}), "api"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req, err := src.compile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := clients(src.modulePath, req); err == nil || !strings.Contains(err.Error(), "api/disk/api.proto") {
 		t.Errorf("got %v, want an error that names the file", err)
 	}

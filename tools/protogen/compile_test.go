@@ -17,12 +17,8 @@ func writeModule(t *testing.T, files map[string]string) string {
 	files["go.mod"] = "module example.org/m\n"
 	for name, content := range files {
 		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(content), 0o644))
 	}
 	return dir
 }
@@ -34,13 +30,9 @@ func TestCompile(t *testing.T) {
 		"api/b/api.proto": "syntax = \"proto3\";\npackage b;\nmessage B {}\n",
 	})
 	src, err := findSources(filepath.Join(dir, "api"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	req, err := src.compile(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	if want := []string{"example.org/m/api/a/api.proto", "example.org/m/api/b/api.proto"}; !slices.Equal(req.FileToGenerate, want) {
 		t.Errorf("files to generate: %q, want %q", req.FileToGenerate, want)
@@ -99,9 +91,7 @@ func TestCompileErrorsNameFileAndLine(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			src, err := findSources(filepath.Join(writeModule(t, test.files), "api"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = src.compile(t.Context())
 			if err == nil {
 				t.Fatal("compiled")
@@ -115,5 +105,13 @@ func TestCompileErrorsNameFileAndLine(t *testing.T) {
 				rest = after
 			}
 		})
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -41,9 +41,7 @@ func newRelease(t *testing.T) *release {
 func buildSmall(t *testing.T, file string) {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
 	small := filepath.Join(root, "tools", "release", "testdata", "small.go")
 	writeFile(t, overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, "cmd", "small", "main.go"), small))
@@ -58,26 +56,20 @@ func buildSmall(t *testing.T, file string) {
 
 func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, content, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o755))
 }
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return content
 }
 
 // files makes the release and returns its files, without what it was built from.
 func (r *release) files(t *testing.T) map[string]string {
 	t.Helper()
-	if err := r.make(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.make())
 	all := map[string]string{}
 	for name := range r.sums {
 		all[name] = string(readFile(t, filepath.Join(r.dist, name)))
@@ -105,9 +97,7 @@ func TestRelease(t *testing.T) {
 	checkArchives(t, first)
 	checkBill(t, first["csi-proxy_v9.8.7.spdx.json"])
 	younger := filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl")
-	if err := errors.Join(os.Chtimes(younger, time.Time{}, time.Now().Add(time.Hour)), os.Chmod(younger, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chtimes(younger, time.Time{}, time.Now().Add(time.Hour)), os.Chmod(younger, 0o700)))
 	r.sums = map[string]string{}
 	for name, content := range r.files(t) {
 		if content != first[name] {
@@ -120,9 +110,7 @@ func checkArchives(t *testing.T, files map[string]string) {
 	t.Helper()
 	packed := files["csi-proxy_v9.8.7_windows_amd64.zip"]
 	archive, err := zip.NewReader(strings.NewReader(packed), int64(len(packed)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for _, file := range archive.File {
 		names = append(names, strings.TrimPrefix(file.Name, "csi-proxy_v9.8.7_windows_amd64/"))
@@ -134,9 +122,7 @@ func checkArchives(t *testing.T, files map[string]string) {
 		t.Errorf("zip (-want +got):\n%s", diff)
 	}
 	notices, err := fs.ReadFile(archive, "csi-proxy_v9.8.7_windows_amd64/THIRD_PARTY_NOTICES")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, want := range []string{
 		"CSI Proxy v9.8.7", "  stdlib ", ": BSD-3-Clause\n", "  go.yaml.in/yaml/v3 ", ": Apache-2.0 AND MIT\n",
 		"Copyright 2009 The Go Authors", ": NOTICE\n", "Kirill Simonov",
@@ -152,9 +138,7 @@ func checkArchives(t *testing.T, files map[string]string) {
 func checkBill(t *testing.T, bill string) {
 	t.Helper()
 	var document spdx.Document
-	if err := json.ReadInto(strings.NewReader(bill), &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.ReadInto(strings.NewReader(bill), &document))
 	elements := map[common.ElementID]*spdx.Package{document.SPDXIdentifier: {}}
 	for _, p := range document.Packages {
 		elements[p.PackageSPDXIdentifier] = p
@@ -236,5 +220,13 @@ func TestRelease_Refused(t *testing.T) {
 	other := []program{{modules: []*debug.Module{{Path: goLibrary, Version: "1.0"}}}}
 	if _, err := findComponents(other); err == nil || !strings.Contains(err.Error(), "was built by Go 1.0") {
 		t.Errorf("another version of Go: %v", err)
+	}
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

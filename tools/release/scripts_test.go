@@ -20,9 +20,7 @@ import (
 func script(t *testing.T, dir, name string, args ...string) (string, error) {
 	t.Helper()
 	path, err := filepath.Abs(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	command := exec.CommandContext(t.Context(), path, args...)
 	command.Dir = dir
 	out, err := command.CombinedOutput()
@@ -141,9 +139,7 @@ func TestSign(t *testing.T) {
 func newCertificate(t *testing.T, certificateFile, keyFile string) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "csi-proxy test"},
 		NotBefore: time.Now().AddDate(-10, 0, 0), NotAfter: time.Now().AddDate(10, 0, 0),
@@ -151,9 +147,7 @@ func newCertificate(t *testing.T, certificateFile, keyFile string) {
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	writeFile(t, certificateFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	writeFile(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 }

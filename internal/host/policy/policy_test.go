@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 func newPolicy(t *testing.T, dirs ...string) *policy.Policy {
 	t.Helper()
 	p, err := policy.New(dirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 
@@ -67,9 +66,7 @@ func TestCheck_NestedWorkingDirectories(t *testing.T) {
 			}
 		}
 	}
-	if err := p.Check("test", `C:\data\deep\inner2`, policy.Remove); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, p.Check("test", `C:\data\deep\inner2`, policy.Remove))
 }
 
 func TestNew_Refuses(t *testing.T) {

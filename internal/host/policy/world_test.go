@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
@@ -72,9 +73,7 @@ func newWorld(t testing.TB) *world {
 func newWorldOf(t testing.TB, m winsim.Model) *world {
 	t.Helper()
 	node, err := winsim.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := &world{t: t, node: node}
 	if w.fs, err = filesystem.New(node.Filesystem(), filesystem.WorkingDirs(work)); err != nil {
 		t.Fatal(err)
@@ -203,9 +202,7 @@ func (w *world) outside() string {
 func check(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 }
 

@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 func newList(t testing.TB, names ...string) *servicelist.List {
 	t.Helper()
 	list, err := servicelist.New(names)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return list
 }
 

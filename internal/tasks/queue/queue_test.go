@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // change is of the objects that are letters of its name.
@@ -75,9 +76,7 @@ func (s *station) crowd(t *testing.T, changes ...change) {
 		time.Sleep(time.Second)
 	}
 	for range changes {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-done)
 	}
 }
 
@@ -169,9 +168,7 @@ func TestDo_LimitBegins(t *testing.T) {
 			}
 			return nil
 		})
-		if err := errors.Join(err, <-first); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, errors.Join(err, <-first))
 	})
 }
 

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // rule says which packages some packages of ours must not import, and why.
@@ -105,12 +107,8 @@ func load(t *testing.T, goos string) graph {
 		cmd.Env = append(os.Environ(), "GOOS="+goos, "GOWORK=off")
 		cmd.Stderr = t.Output()
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
 		for decoder := json.NewDecoder(out); ; {
 			var p struct {
 				ImportPath string

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestNoInit keeps imports free of side effects. An init function among what the original
@@ -42,9 +44,7 @@ func TestNoInit(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // hasInit reports whether the file belongs to a package that others can import, and does

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // limit is a row of the table of limits: constants of one file, and what they bound. In holds,
@@ -34,9 +36,7 @@ func printLimits(t *testing.T) string {
 func (l limit) fill(t *testing.T) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), root+"/"+l.file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	names := 0
 	text := replaceBraces(l.holds, func(name string) string {
 		names++
@@ -171,27 +171,4 @@ func find(file *ast.File, name string) (expression ast.Expr) {
 		return true
 	})
 	return expression
-}
-
-func TestEvaluate(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "p.go", `package p
-		const ( a = 2 * time.Minute; b = 16 << 10; c = 3*b + 1; d = f(); e = 1.5 )
-		var v = T{Limit: 250 * time.Millisecond}`, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"a": "2 min", "b:B": "16 KiB", "b": "16,384", "c": "49,153", "Limit": "250 ms",
-		"d": "cannot compute d", "e": "e is not a whole number", "x": "there is no constant x",
-	} {
-		name, unit, _ := strings.Cut(name, ":")
-		value, duration, err := evaluate(file, name)
-		got := show(value, duration, unit)
-		if err != nil {
-			got = err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
 }

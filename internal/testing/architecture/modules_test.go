@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestUseFromOtherModule makes modules of the programs in testdata, which stand for
@@ -17,9 +19,7 @@ func TestUseFromOtherModule(t *testing.T) {
 		t.Skip("it builds gRPC for two systems, and may ask the module proxy")
 	}
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	useMain := "-replace=github.com/kubernetes-csi/csi-proxy/v2=" + root
 	usePrograms := "-replace=github.com/kubernetes-csi/csi-proxy/v2/cmd=" + filepath.Join(root, "v2", "cmd")
 	useClient := "-replace=github.com/kubernetes-csi/csi-proxy/client=" + filepath.Join(root, "client")
@@ -70,9 +70,7 @@ type module struct {
 func newModule(t *testing.T, program string, replace ...string) module {
 	t.Helper()
 	m := module{t, t.TempDir()}
-	if err := os.CopyFS(m.dir, os.DirFS(filepath.Join("testdata", program))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(m.dir, os.DirFS(filepath.Join("testdata", program))))
 	m.run("", "mod", "init", "example.org/driver")
 	m.run("", append([]string{"mod", "edit"}, replace...)...)
 	m.run("", "mod", "tidy")

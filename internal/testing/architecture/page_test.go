@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/architecture.md")
@@ -22,9 +24,7 @@ const (
 // TestPage compares the tables of the page with what the tests here enforce.
 func TestPage(t *testing.T) {
 	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(content)
 	for name, table := range map[string]string{"rooms": printRooms(), "rules": printRules(), "limits": printLimits(t)} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
@@ -40,9 +40,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	if *update && !t.Failed() {
-		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 	}
 }
 
@@ -95,9 +93,7 @@ func patterns(list string) string {
 // entry that ends in /... stands for everything below it.
 func TestTree(t *testing.T) {
 	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(content), "## The tree\n\n```text\n")
 	tree, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
@@ -139,9 +135,7 @@ func TestTree(t *testing.T) {
 		shown[directory] = true // once is enough
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		if !shown[name] {
 			t.Errorf("the tree shows %s, where there is no Go code", name)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestWeight: the modules that a driver gets with a package of the library are those in
@@ -19,9 +21,7 @@ func TestWeight(t *testing.T) {
 			list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./pkg/"+group)
 			list.Dir, list.Env = "../../..", append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 			out, err := list.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			modules := strings.Fields(string(out))
 			slices.Sort(modules)
 			modules = slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == "github.com/kubernetes-csi/csi-proxy/v2" })
@@ -29,14 +29,10 @@ func TestWeight(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, []byte(text.String()), 0o644))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text.String() != string(want) {
 		t.Errorf("the modules of the library are\n%swant\n%sif that is intended, use -update", text.String(), want)
 	}

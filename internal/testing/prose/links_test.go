@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -36,9 +38,7 @@ func TestLinks(t *testing.T) {
 		pages[name] = fence.ReplaceAllString(string(text), "")
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	links := 0
 	for name, text := range pages {
 		text = inlineCode.ReplaceAllString(text, "")
@@ -82,16 +82,4 @@ func sections(text string) map[string]bool {
 		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
 	}
 	return anchors
-}
-
-func TestSections(t *testing.T) {
-	got := sections("# The library\n## Paths: containerd 1.6 and 1.7\n### `New` and `log_file`?\n#no heading\n")
-	for _, anchor := range []string{"the-library", "paths-containerd-16-and-17", "new-and-log_file"} {
-		if !got[anchor] {
-			t.Errorf("%s is missing", anchor)
-		}
-	}
-	if len(got) != 3 {
-		t.Errorf("got %v", got)
-	}
 }

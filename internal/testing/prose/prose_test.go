@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 const (
@@ -49,9 +51,7 @@ func TestWords(t *testing.T) {
 		found[dir] = append(found[dir], search(expression, name, string(text))...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if files < 500 {
 		t.Errorf("read only %d files", files)
 	}
@@ -84,9 +84,7 @@ var (
 func avoided(t *testing.T, repository fs.FS) *regexp.Regexp {
 	t.Helper()
 	text, err := fs.ReadFile(repository, guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), heading)
 	table, _, _ = strings.Cut(table, "\n### ")
 	var words []string

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -248,9 +249,7 @@ func TestQuery_Fake(t *testing.T) {
 
 func TestQuery_Machine(t *testing.T) {
 	got, err := Query(t.Context(), Object{Namespace: V2, Class: "Win32_OperatingSystem"}, "Caption", "Version", "ProductType")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(got) != 1 {
 		t.Fatalf("%d operating systems: %v", len(got), got)
 	}

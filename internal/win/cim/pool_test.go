@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -50,9 +51,7 @@ func TestPool_KeepsItsConnection(t *testing.T) {
 		p, open := newFakePool()
 		defer p.close()
 		for range 10 {
-			if err := p.do(t.Context(), "", nothing); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.do(t.Context(), "", nothing))
 		}
 		if threads, stuck := threadsOf(p); threads != 1 || stuck != 0 || open.Load() != 1 {
 			t.Errorf("%d threads, %d stuck, %d connections after ten calls; want one of each, none stuck", threads, stuck, open.Load())

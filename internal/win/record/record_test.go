@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -78,9 +79,7 @@ func fill(v reflect.Value) {
 func callAll(t *testing.T, m win.Machine) (methods []string) {
 	t.Helper()
 	dir, err := m.OpenDirectory(t.Context(), win.Path{Base: `C:\base`, Rest: "rest"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	methods = append(methods, "OpenDirectory")
 	for _, object := range []reflect.Value{reflect.ValueOf(&m).Elem(), reflect.ValueOf(&dir).Elem()} {
 		for i := range object.NumMethod() {
@@ -112,9 +111,7 @@ func logged(t *testing.T) (context.Context, *strings.Builder) {
 func recorded(ctx context.Context, t *testing.T, path string, most int64) (win.Machine, *Recorder) {
 	t.Helper()
 	r, err := Open(ctx, Config{Path: path, MaxBytes: most, Windows: "10.0.20348"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = r.Close() })
 	return win.Intercept(planter(false), r.Intercept), r
 }
@@ -123,9 +120,7 @@ func recorded(ctx context.Context, t *testing.T, path string, most int64) (win.M
 func read(t *testing.T, path string) (text string, lines []line) {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(content), parse(t, string(content))
 }
 
@@ -292,9 +287,7 @@ func TestOpen_Again(t *testing.T) {
 	for range calls {
 		m, r := recorded(t.Context(), t, path, 0)
 		_, _ = m.VolumeIDs(t.Context())
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, r.Close())
 		if _, err := m.VolumeIDs(t.Context()); err != nil { // without a line
 			t.Error(err)
 		}
@@ -305,14 +298,10 @@ func TestOpen_Again(t *testing.T) {
 			t.Errorf("line %d of %d is %+v", i, len(lines), l)
 		}
 	}
-	if err := os.WriteFile(path, []byte(strings.TrimSuffix(text, "}\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.TrimSuffix(text, "}\n")), 0o600))
 	recorded(t.Context(), t, path, 0)
 	cut, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if rest, found := strings.CutPrefix(string(cut), strings.TrimSuffix(text, "}\n")+"\n"); !found || len(parse(t, rest)) != 1 {
 		t.Errorf("after a cut line the file ends with %q", rest)
 	}
@@ -322,9 +311,7 @@ func TestOpen_Again(t *testing.T) {
 func TestOpen_Refused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	for _, other := range []string{"precious", `{"recording":"of music"}` + "\n", marker[:10] + "x", strings.Repeat("\x00", 100)} {
-		if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(other), 0o600))
 		_, err := Open(t.Context(), Config{Path: path})
 		const want = ": it has other content, which is kept; choose another file, or move this one away"
 		if err == nil || !strings.Contains(err.Error(), path+want) {
@@ -346,9 +333,7 @@ func TestOpen_Refused(t *testing.T) {
 func TestOpen_Nothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	for _, text := range []string{"", marker[:1], marker[:20]} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		m, r := recorded(t.Context(), t, path, 0)
 		_, _ = m.VolumeIDs(t.Context())
 		if _, lines := read(t, path); len(lines) != 2 || lines[0].Recording == "" {
@@ -423,9 +408,7 @@ func TestRecorder_Concurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, r.Close())
 	text, lines := read(t, path)
 	if len(text) > most || len(lines) > callers*calls || lines[len(lines)-1].End == "" {
 		t.Errorf("%d bytes, %d lines, the last is %+v", len(text), len(lines), lines[len(lines)-1])

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -24,27 +25,17 @@ import (
 func TestLibrary_Secrets(t *testing.T) {
 	const password, wrong, chap, mutual = "csi-Pa55", "wrong-Pa55word", "chap-secret-1", "mutual-secret2"
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	recorder, err := record.Open(t.Context(), record.Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	machine := win.Intercept(node, recorder.Intercept)
 	files, err := filesystem.New(fsapi.NewOn(machine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	shares, err := smb.New(smbapi.NewOn(machine), files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	targets, err := iscsi.New(iscsiapi.NewOn(machine))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, secret := range []string{wrong, password} {
 		_, _ = shares.NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\files\data`, Username: "csi", Password: secret})
 	}
@@ -64,13 +55,9 @@ func TestLibrary_Secrets(t *testing.T) {
 			TargetPortal: portal, IQN: iqn, AuthType: iscsi.ONE_WAY_CHAP, ChapUsername: "user", ChapSecret: chap,
 		})
 	}
-	if err := recorder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, recorder.Close())
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text := string(content)
 	for _, method := range []string{"CreateSMBMapping", "SetInitiatorCHAPSharedSecret", "Login"} {
 		if !strings.Contains(text, `"method":"`+method+`"`) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
@@ -33,9 +34,7 @@ func openDisk0(t *testing.T) winapi.Device {
 	if winerr.CodeOf(err) == winerr.FileNotFound {
 		t.Skip("there is no disk 0")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(device.Close)
 	return device
 }
@@ -80,9 +79,7 @@ func TestAlignedBuffer(t *testing.T) {
 
 func TestInterfaceNode(t *testing.T) {
 	devices, err := winapi.DeviceInterfaces(winapi.DiskClass)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, device := range devices {
 		node, err := winapi.InterfaceNode(device.Path)
 		if onWine() {
@@ -165,30 +162,20 @@ func TestSystem(t *testing.T) {
 
 func TestSANPolicy(t *testing.T) {
 	policy, err := winapi.SANPolicy()
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	t.Logf("%d", policy)
 }
 
 // TestSystemLibrariesOnly: a library outside the directory of Windows is not found by its name,
 // even if its directory is the current one, and one of Windows is.
 func TestSystemLibrariesOnly(t *testing.T) {
-	if err := winapi.SystemLibrariesOnly(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, winapi.SystemLibrariesOnly())
 	source, err := windows.GetSystemDirectory()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	library, err := os.ReadFile(filepath.Join(source, "version.dll"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("csi-proxy-planted.dll", library, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile("csi-proxy-planted.dll", library, 0o600))
 	if handle, err := windows.LoadLibrary("csi-proxy-planted.dll"); err == nil {
 		_ = windows.FreeLibrary(handle)
 		t.Error("a library in the current directory was loaded")
@@ -215,9 +202,7 @@ func TestKeepPrivileges(t *testing.T) {
 	}
 	before := privileges(t)
 	missing, err := winapi.KeepPrivileges()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	after := privileges(t)
 	t.Logf("of %d privileges it keeps %d; %q are missing", len(before), len(after), missing)
 	if want := len(winapi.RequiredPrivileges()) - len(missing); len(after) != want || len(before) < len(after) {
@@ -238,8 +223,6 @@ func privileges(t *testing.T) []windows.LUIDAndAttributes {
 	t.Helper()
 	buffer := make([]byte, 1<<12)
 	var needed uint32
-	if err := windows.GetTokenInformation(windows.GetCurrentProcessToken(), windows.TokenPrivileges, &buffer[0], uint32(len(buffer)), &needed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, windows.GetTokenInformation(windows.GetCurrentProcessToken(), windows.TokenPrivileges, &buffer[0], uint32(len(buffer)), &needed))
 	return (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges()
 }

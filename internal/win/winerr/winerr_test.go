@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -19,9 +20,7 @@ import (
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes, its kind and its text. Drivers match texts.
 func TestCode_KindAndText(t *testing.T) {
 	want, err := os.ReadFile("testdata/codes.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got strings.Builder
 	for _, code := range winerr.KnownCodes() {
 		fmt.Fprintf(&got, "%d\t%s\t%s\n", uint32(code), code.Kind(), code.Error())

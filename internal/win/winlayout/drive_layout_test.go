@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
@@ -51,9 +52,7 @@ var mbrLayout = win.DriveLayout{
 func encodeLayout(t testing.TB, layout win.DriveLayout) []byte {
 	t.Helper()
 	b, err := winlayout.EncodeDriveLayout(layout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 

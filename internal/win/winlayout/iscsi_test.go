@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
@@ -179,9 +180,7 @@ func TestEncodeLoginOptions(t *testing.T) {
 		"without user": {win.OneWayCHAP, winlayout.Memory{}, secret, iscsiLoginOptions{InformationSpecified: 0xC0, AuthType: 1, PasswordLength: 16, Password: secret.Address}},
 	} {
 		got := bytes.Repeat([]byte{0xdd}, winlayout.LoginOptionsSize)
-		if err := winlayout.EncodeLoginOptions(got, c.auth, c.user, c.secret); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, winlayout.EncodeLoginOptions(got, c.auth, c.user, c.secret))
 		w := c.want // with the padding before the pointers
 		want := pack(t, w.Version, w.InformationSpecified, w.LoginFlags, w.AuthType, make([]byte, 20), w.UsernameLength, w.PasswordLength, uint32(0), w.Username, w.Password)
 		if diff := cmp.Diff(want, got); diff != "" {

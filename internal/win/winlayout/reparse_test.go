@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
@@ -91,9 +92,7 @@ func volumeMountPointNames(t *testing.T, b []byte) (folder, volume string) {
 func TestEncodeVolumeMountPoint(t *testing.T) {
 	const folder, volume = `\??\Volume{11111111-2222-3333-4444-555555555555}\var\Ärger`, `\??\Volume{3a1c2b4d-0000-0000-0000-501f00000000}`
 	b, err := winlayout.EncodeVolumeMountPoint(folder, volume)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if source, target := volumeMountPointNames(t, b); source != folder || target != volume {
 		t.Errorf("%q, %q", source, target)
 	}
@@ -106,9 +105,7 @@ func TestEncodeVolumeMountPoint_Longest(t *testing.T) {
 	const longest = (0xFFFF - 8) / 2 // the second name still has to begin somewhere
 	folder := strings.Repeat("x", longest)
 	b, err := winlayout.EncodeVolumeMountPoint(folder, "volume")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if source, target := volumeMountPointNames(t, b); source != folder || target != "volume" {
 		t.Errorf("%d characters, %q", len(source), target)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
@@ -23,9 +24,7 @@ import (
 func buffer(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".hex"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
@@ -70,9 +69,7 @@ func TestDecodeReparsePoint_Buffers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := buffer(t, c.name)
 			got, err := winlayout.DecodeReparsePoint(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("decoded (-want +got):\n%s", diff)
 			}
@@ -191,9 +188,7 @@ func TestEncodeReparsePoint_Refuses(t *testing.T) {
 // TestEncodeReparsePoint_MountPointIsNeverRelative: the flag would land in the name.
 func TestEncodeReparsePoint_MountPointIsNeverRelative(t *testing.T) {
 	b, err := winlayout.EncodeReparsePoint(win.ReparsePoint{Tag: win.TagMountPoint, Relative: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := make([]byte, 4); !cmp.Equal(b[16:], want) {
 		t.Errorf("path buffer % x, want % x", b[16:], want)
 	}
@@ -308,9 +303,7 @@ func TestDecodeDirectory_HalfAPair(t *testing.T) {
 		names[entries[0].Name] = units
 		// Encoded again it is the same.
 		link, err := winlayout.EncodeReparsePoint(win.ReparsePoint{Tag: win.TagSymlink, Substitute: entries[0].Name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := link[20 : 20+2*len(units)]; !cmp.Equal(got, b[68:]) {
 			t.Errorf("% x came back as % x", b[68:], got)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 const kubelet = `C:\var\lib\kubelet`
@@ -155,9 +157,7 @@ func BenchmarkClean(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := Validate(path); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, Validate(path))
 			}
 		})
 	}

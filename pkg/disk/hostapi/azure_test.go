@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -14,9 +15,7 @@ import (
 func luns(t *testing.T, node *winsim.Node) map[uint32]string {
 	t.Helper()
 	locations, err := diskapi.NewOn(node).ListDiskLocations()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := map[uint32]string{}
 	for number, at := range locations {
 		if at.LUNID != "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -57,18 +58,14 @@ func TestSetDiskState_Copy(t *testing.T) {
 					node := newNode(t, withStorage(func(s *winsim.Storage) { s.SANPolicy = c.policy }))
 					h := bound(t.Context(), node)
 					first := attach(t, node, c.first(original7(layout)))
-					if err := take(h, first); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, take(h, first))
 					before := fingerprint(t, node, first)
 					second := attach(t, node, c.second(original7(layout)))
 					if !attributes(t, node, second).Offline {
 						t.Fatal("the emulator lets two disks with the same id be online")
 					}
 					for range 2 {
-						if err := take(h, second); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, take(h, second))
 					}
 					if got := attributes(t, node, second); got != (win.DiskAttributes{}) {
 						t.Errorf("the second disk is %+v, want it online and writable", got)
@@ -109,9 +106,7 @@ func TestSetDiskState_ProtectedCopy(t *testing.T) {
 			}
 		})
 	}
-	if err := node.DetachDisk(original); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.DetachDisk(original))
 	if err := h.SetDiskState(restored, true); err != nil {
 		t.Errorf("without its twin: %v", err)
 	}
@@ -122,8 +117,6 @@ func same(disk winsim.Disk) winsim.Disk { return disk }
 func attach(t *testing.T, node *winsim.Node, disk winsim.Disk) uint32 {
 	t.Helper()
 	number, err := node.AttachDisk(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return number
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -133,9 +134,7 @@ func TestPartitionDisk_CallersLeave(t *testing.T) {
 					}
 					cancel()
 				}
-				if err := h.WithContext(t.Context()).(diskapi.DiskAPI).PartitionDisk(blank); err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, h.WithContext(t.Context()).(diskapi.DiskAPI).PartitionDisk(blank))
 				wantPartition(t, node, blank)
 				if calls := node.Calls(); hang.Hits() != 1 || calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
 					t.Errorf("the work was begun again: %v", calls)
@@ -258,9 +257,7 @@ func TestPartitionDisk_SickVolumeElsewhere(t *testing.T) {
 		node := newNode(t, model)
 		hang := inject(t, node, winsim.Fault{Call: "VolumeExtents", Object: sick + "*", Delay: time.Hour})
 		start := time.Now()
-		if err := bound(t.Context(), node).PartitionDisk(blank); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, bound(t.Context(), node).PartitionDisk(blank))
 		if took := time.Since(start); took > 10*time.Second || hang.Hits() != 1 {
 			t.Errorf("it took %s, and the volume was asked %d times", took, hang.Hits())
 		}

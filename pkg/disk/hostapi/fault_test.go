@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -20,9 +21,7 @@ var codes = []uint32{5, 21, 87, 1117}
 func sweep(t *testing.T, model winsim.Model, operate func(diskapi.DiskAPI) error, check func(t *testing.T, node *winsim.Node, done bool)) {
 	t.Helper()
 	node := newNode(t, model)
-	if err := operate(bound(t.Context(), node)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, operate(bound(t.Context(), node)))
 	total := 0
 	for _, count := range node.Calls() {
 		total += count

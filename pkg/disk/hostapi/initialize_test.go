@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -124,9 +125,7 @@ func TestPartition_BlankDiskShownAsMBR(t *testing.T) {
 	if initialized, err := h.IsDiskInitialized(blank); err != nil || initialized {
 		t.Errorf("IsDiskInitialized = %v, %v, want false", initialized, err)
 	}
-	if err := h.PartitionDisk(blank); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.PartitionDisk(blank))
 	wantPartition(t, node, blank)
 
 	node = newNode(t, withDisk(winsim.Disk{Bytes: []winsim.Bytes{{Offset: 510, Hex: "55aa"}}}))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -51,9 +52,7 @@ func TestPartition_DiskIsReplaced(t *testing.T) {
 				other := other
 				other.ReadOnly = readOnly
 				atEachCall(t, func() winsim.Model { return withDisk(disk) }, added, func(node *winsim.Node) {
-					if err := node.DetachDisk(added); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, node.DetachDisk(added))
 					if _, err := node.AttachDisk(other); err != nil {
 						t.Fatal(err)
 					}
@@ -119,16 +118,10 @@ func TestPartition_DiskIsFilled(t *testing.T) {
 				was := attributes(t, node, added)
 				all := win.DiskAttributes{Offline: true, ReadOnly: true}
 				_ = node.SetDiskAttributes(ctx, device, win.DiskAttributes{}, all)
-				if err := node.CreateDisk(ctx, device, id); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, node.CreateDisk(ctx, device, id))
 				table, _, err := diskapi.WithDataPartition(layout(t, node, added), int64(winsim.GiB))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := node.SetDriveLayout(ctx, device, table); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
+				require.NoError(t, node.SetDriveLayout(ctx, device, table))
 				_ = node.SetDiskAttributes(ctx, device, was, all)
 				before = fingerprint(t, node, added)
 			}, func(t *testing.T, node *winsim.Node, when string, err error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
@@ -107,9 +108,7 @@ func TestAddPartition(t *testing.T) {
 			}
 			before.Partitions = c.there
 			table, created, err := diskapi.WithDataPartition(before, c.size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if diff := cmp.Diff(c.want, table.Partitions, cmpopts.IgnoreFields(win.Partition{}, "ID", "Number")); diff != "" {
 				t.Errorf("partitions (-want +got):\n%s", diff)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -142,9 +143,7 @@ func TestListDiskLocations_Sources(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found, err := diskapi.NewOn(newNode(t, withDisk(c.disk))).ListDiskLocations()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, ok := found[added]; ok != (c.want != nil) || (ok && got != *c.want) {
 				t.Errorf("got %+v, %v, want %+v", got, ok, c.want)
 			}
@@ -197,9 +196,7 @@ func TestLists_SickDisk(t *testing.T) {
 // the disks do tell are listed.
 func TestListDiskIDs_Unanswered(t *testing.T) {
 	complete, err := diskapi.NewOn(newNode(t, winsim.Default())).ListDiskIDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const both = "DeviceDescriptor DeviceIdentifiers"
 	for call, without := range map[string]func(diskapi.DiskIDs) diskapi.DiskIDs{
 		"DeviceIdentifiers": func(ids diskapi.DiskIDs) diskapi.DiskIDs { ids.Page83 = ""; return ids },

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -27,9 +28,7 @@ const (
 func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return node
 }
 
@@ -56,9 +55,7 @@ const added = 7
 func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := node.Inject(fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return injection
 }
 
@@ -68,18 +65,14 @@ func device(disk uint32) string { return string(win.PhysicalDrive(disk)) }
 func layout(t *testing.T, node *winsim.Node, disk uint32) win.DriveLayout {
 	t.Helper()
 	layout, err := node.DriveLayout(context.WithoutCancel(t.Context()), win.PhysicalDrive(disk))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return layout
 }
 
 func attributes(t *testing.T, node *winsim.Node, disk uint32) win.DiskAttributes {
 	t.Helper()
 	attributes, err := node.DiskAttributes(context.WithoutCancel(t.Context()), win.PhysicalDrive(disk))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return attributes
 }
 
@@ -88,9 +81,7 @@ func volumesOn(t *testing.T, node *winsim.Node, disk uint32) (found []win.Volume
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	ids, err := node.VolumeIDs(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, id := range ids {
 		extents, err := node.VolumeExtents(ctx, id)
 		if err == nil && len(extents) > 0 && extents[0].Disk == disk {
@@ -113,9 +104,7 @@ func unchanged(t *testing.T, node *winsim.Node, disk uint32, do func()) {
 func fingerprint(t *testing.T, node *winsim.Node, disk uint32) string {
 	t.Helper()
 	fingerprint, err := node.DiskFingerprint(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fingerprint
 }
 

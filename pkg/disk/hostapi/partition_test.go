@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -45,9 +46,7 @@ var ways = map[string]func(diskapi.DiskAPI, uint32) error{
 func wantPartition(t *testing.T, node *winsim.Node, disk uint32) {
 	t.Helper()
 	geometry, err := node.DiskGeometry(context.WithoutCancel(t.Context()), win.PhysicalDrive(disk))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	usable := emptyGPT(geometry.Size, int64(geometry.BytesPerSector)).UsableOffset
 	want := []win.Partition{msr(usable, 16*mib-usable), data(16*mib, (geometry.Size-17*mib)/mib*mib)}
 	got := layout(t, node, disk)
@@ -82,9 +81,7 @@ func TestPartition_Blank(t *testing.T) {
 				node := newNode(t, withStorage(change))
 				h := bound(t.Context(), node)
 				for _, disk := range []uint32{blank, blank1G, blank4K} {
-					if err := partition(h, disk); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, partition(h, disk))
 					wantPartition(t, node, disk)
 					unchanged(t, node, disk, func() {
 						if err := partition(h, disk); err != nil {
@@ -295,9 +292,7 @@ func TestCreateBasicPartition_NotInitialized(t *testing.T) {
 func TestCreateBasicPartition_TableChanges(t *testing.T) {
 	node := newNode(t, withStorage(func(s *winsim.Storage) { s.CreateDiskMSR = winsim.MSRLate }))
 	inject(t, node, winsim.Fault{Call: "SetDriveLayout", Error: 87, Times: 2, Do: func(n *winsim.Node) { _ = n.Sleep(t.Context(), time.Second) }})
-	if err := bound(t.Context(), node).PartitionDisk(blank); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bound(t.Context(), node).PartitionDisk(blank))
 	wantPartition(t, node, blank)
 	if got := node.Calls()["SetDriveLayout"]; got != 3 {
 		t.Errorf("the table was written %d times, want 3", got)
@@ -323,9 +318,7 @@ func TestCreateBasicPartition_CreatedConcurrently(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if err := bound(t.Context(), node).CreateBasicPartition(added); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bound(t.Context(), node).CreateBasicPartition(added))
 	wantPartition(t, node, added)
 	if got := node.Calls()["SetDriveLayout"]; got != 1 {
 		t.Errorf("the table was written %d times, want 1", got)
@@ -364,9 +357,7 @@ func TestPartition_OfflineDuringArrival(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if err := bound(t.Context(), node).PartitionDisk(blank); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bound(t.Context(), node).PartitionDisk(blank))
 	wantPartition(t, node, blank)
 }
 
@@ -375,9 +366,7 @@ func TestPartition_OldFileSystem(t *testing.T) {
 	node := newNode(t, withDisk(winsim.Disk{Bytes: boot}))
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-	if err := bound(klog.NewContext(t.Context(), log), node).PartitionDisk(added); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bound(klog.NewContext(t.Context(), log), node).PartitionDisk(added))
 	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, `"fileSystem"="NTFS"`) }) {
 		t.Errorf("the log does not speak of the old file system: %q", lines)
 	}

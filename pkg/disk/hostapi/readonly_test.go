@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -19,9 +20,7 @@ func TestSetDiskReadOnly(t *testing.T) {
 		h := bound(t.Context(), node)
 		unchanged(t, node, added, func() {
 			for _, readOnly := range []bool{false, true, true, false} {
-				if err := h.SetDiskReadOnly(added, readOnly); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, h.SetDiskReadOnly(added, readOnly))
 				if got, err := h.GetDiskReadOnly(added); err != nil || got != readOnly {
 					t.Errorf("read-only = %v, %v, want %v", got, err, readOnly)
 				}
@@ -84,9 +83,7 @@ func TestOnlineDiskReadOnly(t *testing.T) {
 				neverWritable(t, node, added)
 				unchanged(t, node, added, func() {
 					for range 2 {
-						if err := bound(t.Context(), node).OnlineDiskReadOnly(added); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, bound(t.Context(), node).OnlineDiskReadOnly(added))
 						if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want || len(volumesOn(t, node, added)) != 1 {
 							t.Errorf("the disk is %+v with %d volumes, want %+v with one", got, len(volumesOn(t, node, added)), want)
 						}
@@ -112,9 +109,7 @@ func TestOnlineDiskReadOnly_OfflineLate(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if err := bound(t.Context(), node).OnlineDiskReadOnly(added); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, bound(t.Context(), node).OnlineDiskReadOnly(added))
 	if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want {
 		t.Errorf("the disk is %+v, want %+v", got, want)
 	}
@@ -126,9 +121,7 @@ func TestOnlineDiskReadOnly_Refused(t *testing.T) {
 	wantKind(t, "the system disk", h.OnlineDiskReadOnly(systemDisk), winerr.Denied)
 	wantKind(t, "a disk that is not there", h.OnlineDiskReadOnly(missing), winerr.NotFound)
 	folder := `C:\var\lib\kubelet\mount`
-	if err := node.MountFolder(folder, string(volumesOn(t, node, added)[0])); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.MountFolder(folder, string(volumesOn(t, node, added)[0])))
 	err := h.OnlineDiskReadOnly(added)
 	if wantKind(t, "a disk that is in use", err, winerr.InUse); !strings.Contains(err.Error(), folder) {
 		t.Errorf("%v does not name the folder", err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -23,17 +24,13 @@ func TestRescan_FindsDisks(t *testing.T) {
 	node := newNode(t, withStorage(func(s *winsim.Storage) { s.AttachByRescan = true }))
 	h := bound(t.Context(), node)
 	number, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "NEW"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, found := range []bool{false, true} {
 		ids, err := h.ListDiskIDs()
 		if _, ok := ids[number]; err != nil || ok != found {
 			t.Errorf("the disks are %v, %v, want the new one among them: %v", ids, err, found)
 		}
-		if err := h.Rescan(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, h.Rescan())
 	}
 }
 
@@ -63,9 +60,7 @@ func TestRescan_Adapters(t *testing.T) {
 			}
 			err := bound(t.Context(), node).Rescan()
 			if c.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 			} else {
 				wantKind(t, "Rescan", err, c.kind)
 			}
@@ -88,9 +83,7 @@ func TestRescan_Adapters(t *testing.T) {
 
 func TestRescan_NoAdapter(t *testing.T) {
 	node := newNode(t, winsim.Model{})
-	if err := bound(t.Context(), node).Rescan(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, bound(t.Context(), node).Rescan())
 	if got := node.Calls()["RescanAdapter"]; got != 1 {
 		t.Errorf("%d rescans, want one of the whole tree", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -16,9 +17,7 @@ func TestDiskState(t *testing.T) {
 	node := newNode(t, winsim.Default())
 	h := diskapi.NewOn(node)
 	for _, online := range []bool{true, false, false, true, true} {
-		if err := h.SetDiskState(blank, online); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, h.SetDiskState(blank, online))
 		if got, err := h.GetDiskState(blank); err != nil || got != online {
 			t.Errorf("online = %v, %v, want %v", got, err, online)
 		}
@@ -56,9 +55,7 @@ func TestSetDiskState_ReadOnly(t *testing.T) {
 				ctx, log := logged(t)
 				unchanged(t, node, added, func() {
 					for range 2 {
-						if err := take(bound(ctx, node)); err != nil {
-							t.Fatal(err)
-						}
+						require.NoError(t, take(bound(ctx, node)))
 					}
 				})
 				if got := attributes(t, node, added); got != c.want {
@@ -133,9 +130,7 @@ func TestSetDiskState_Failures(t *testing.T) {
 			fault := inject(t, node, c.fault)
 			err := diskapi.NewOn(node).SetDiskState(blank, false)
 			if c.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 				return
 			}
 			wantKind(t, "SetDiskState", err, c.kind)
@@ -190,12 +185,8 @@ func TestGetDiskStats(t *testing.T) {
 			t.Errorf("disk %d has %d bytes, %v, want %d", disk, got, err, want)
 		}
 	}
-	if err := node.GrowDisk(blank, 12*winsim.GiB); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Rescan(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.GrowDisk(blank, 12*winsim.GiB))
+	require.NoError(t, h.Rescan())
 	if got, err := h.GetDiskStats(blank); err != nil || got != 12<<30 {
 		t.Errorf("after it has grown: %d, %v", got, err)
 	}
@@ -237,9 +228,7 @@ func TestSetDiskState_SilentlyProtected(t *testing.T) {
 	node := newNode(t, withDisk(disk))
 	ctx, log := logged(t)
 	h := diskapi.NewOn(silentlyProtected{node}).WithContext(ctx)
-	if err := h.SetDiskState(added, true); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, h.SetDiskState(added, true))
 	if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want || !strings.Contains(log.String(), "online read-only") {
 		t.Errorf("the disk is %+v, the log %q; want %+v and a line", got, log.String(), want)
 	}

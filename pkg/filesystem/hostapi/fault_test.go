@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -53,9 +54,7 @@ func newNode(t *testing.T) *winsim.Node {
 		},
 	}
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return node
 }
 
@@ -148,21 +147,15 @@ func TestFaults(t *testing.T) {
 				fmt.Fprintln(rows, clean.cancelledAt(t, n+1))
 			}
 		})
-		if err := rows.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rows.Flush())
 		fmt.Fprintln(&table)
 	}
 	got := strings.TrimSpace(table.String()) + "\n"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(strings.ReplaceAll(string(want), "\r\n", "\n"), got); diff != "" {
 		t.Errorf("%s differs (-want +got); run the test with -update to accept it:\n%s", golden, diff)
 	}
@@ -190,9 +183,7 @@ func observe(t *testing.T, op operation) observed {
 			}
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if result.answer, err = op.run(bind(t.Context(), node)); err != nil {
 		t.Fatalf("without a fault: %v", err)
 	}
@@ -208,9 +199,7 @@ func (o observed) withFault(t *testing.T, n int, code uint32) (outcome string) {
 	t.Helper()
 	node := newNode(t)
 	fault, err := node.Inject(winsim.Fault{Nth: n, Times: 1, Error: code})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	answer, err := o.run(bind(t.Context(), node))
 	if fault.Hits() != 1 {
 		t.Errorf("call %d, code %d: %d hits, want 1", n, code, fault.Hits())

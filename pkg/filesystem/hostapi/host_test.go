@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -22,9 +23,7 @@ import (
 // check fails the test if arranging the node failed.
 func check(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(errs...))
 }
 
 func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injection {
@@ -469,9 +468,7 @@ func TestRmdir_DeepTree(t *testing.T) {
 	node := newNode(t)
 	host := node.Filesystem()
 	deep := work + `\deep` + strings.Repeat(`\directory-name-0123`, 800)
-	if err := node.Mkdir(deep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, node.Mkdir(deep))
 	var peak uint64
 	_, err := node.Inject(winsim.Fault{Call: "Remove", Times: 1, Do: func(*winsim.Node) {
 		var stats runtime.MemStats
@@ -479,15 +476,11 @@ func TestRmdir_DeepTree(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		peak = stats.HeapAlloc
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var before runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	if err := host.Rmdir(work+`\deep`, true); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, host.Rmdir(work+`\deep`, true))
 	if node.Exists(work + `\deep`) {
 		t.Error("something is left")
 	}

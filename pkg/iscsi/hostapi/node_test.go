@@ -41,9 +41,7 @@ func twoSessions() winsim.Model {
 func newNode(t testing.TB, m winsim.Model) (*winsim.Node, iscsiapi.HostAPI) {
 	t.Helper()
 	node, err := winsim.New(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node, iscsiapi.NewOn(node)
 }
 
@@ -71,9 +69,7 @@ func bind(ctx context.Context, host iscsiapi.HostAPI) iscsiapi.HostAPI {
 func inject(t testing.TB, node *winsim.Node, f winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := node.Inject(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return injection
 }
 

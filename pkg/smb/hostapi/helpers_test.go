@@ -41,9 +41,7 @@ func newNode(t testing.TB, changes ...func(*winsim.Model)) *winsim.Node {
 		model.Files = append(model.Files, winsim.File{Path: link[:len(link)-len(`\globalmount`)]})
 	}
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if open := node.OpenDirectories(); open != 0 {
 			t.Errorf("%d directories stay open", open)
@@ -59,9 +57,7 @@ func alwaysPersistent(model *winsim.Model) { model.SMBAlwaysPersistent = true }
 func limited(t testing.TB, node *winsim.Node) smbapi.HostAPI {
 	t.Helper()
 	host, err := policy.Limit(smbapi.NewOn(node), []string{work})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return bind(klog.NewContext(t.Context(), logr.Discard()), host)
 }
 

@@ -15,9 +15,7 @@ import (
 func newNode(t testing.TB, services ...winsim.Service) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(winsim.Model{Firmware: winsim.Firmware{Serial: "serial"}, Services: services})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
@@ -33,9 +31,7 @@ func family() []winsim.Service {
 func inject(t testing.TB, node *winsim.Node, f winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := node.Inject(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(injection.Remove)
 	return injection
 }

@@ -49,9 +49,7 @@ func unformatted() winsim.Volume {
 func newNode(t testing.TB, model winsim.Model) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if open := node.OpenDirectories(); open != 0 {
 			t.Errorf("%d directories stay open", open)
@@ -70,9 +68,7 @@ func nodeWith(t testing.TB, v winsim.Volume) *winsim.Node {
 func inject(t testing.TB, node *winsim.Node, f winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := node.Inject(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return injection
 }
 

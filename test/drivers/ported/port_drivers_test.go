@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/report"
 )
 
@@ -16,13 +17,9 @@ import (
 // leaves out keep their rows.
 func TestDrivers(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	earlier, err := report.Rows(root, "ported")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := report.Table{Header: []string{"Driver", "Lines deleted", "Lines added", "Builds for Windows", "Library mode", "Daemon mode"}}
 	for _, p := range ports() {
 		name := p.name + " " + p.module.Version
@@ -30,24 +27,16 @@ func TestDrivers(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			ran = true
 			tree, err := p.prepare(t.Context(), root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			deleted, added, err := tree.lines(root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			row := []string{name, fmt.Sprint(deleted), fmt.Sprint(added), "yes"}
 			output, err := tree.test(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, mode := range []string{"library", "daemon"} {
 				row = append(row, fmt.Sprintf("%d calls pass", callsIn(t, output, mode)))
 			}
-			if err := tree.buildForWindows(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, tree.buildForWindows(t.Context()))
 			table.Add(row...)
 		})
 		if !ran {
@@ -58,9 +47,7 @@ func TestDrivers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if err := report.Write(root, "ported", table.String()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, report.Write(root, "ported", table.String()))
 }
 
 // callsIn returns how many calls there were, as package life says.
@@ -69,9 +56,7 @@ func callsIn(t *testing.T, output []byte, mode string) int {
 	sum := 0
 	for _, found := range regexp.MustCompile(` mode `+mode+`: ([0-9]+) calls`).FindAllSubmatch(output, -1) {
 		calls, err := strconv.Atoi(string(found[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		sum += calls
 	}
 	if sum == 0 {

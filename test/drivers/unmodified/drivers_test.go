@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/report"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
@@ -31,9 +32,7 @@ const notRun = report.NotRun
 func TestDrivers(t *testing.T) {
 	prefix.Need(t)
 	earlier, err := report.Rows(root(t), "unmodified")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	table := report.Table{Header: []string{"Driver", "API", "Calls", "Afterwards", "Foreign data", "Late volume", "Volume that was read-only"}}
 	for _, d := range drivers() {
 		name := d.name + " " + d.program.Version
@@ -68,9 +67,7 @@ func TestDrivers(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if err := report.Write(root(t), "unmodified", table.String()); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, report.Write(root(t), "unmodified", table.String()))
 }
 
 // paths are those that the kubelet chooses for a volume.

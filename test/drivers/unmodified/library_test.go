@@ -12,6 +12,7 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/onrig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
@@ -22,9 +23,7 @@ import (
 func TestLibrary(t *testing.T) {
 	d := elasticBlockStore()
 	p, err := prefix.Need(t).New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("close the prefix: %v", err)
@@ -37,12 +36,8 @@ func TestLibrary(t *testing.T) {
 	}
 	exe := libraryProgram(t, d)
 	rig, err := onrig.Start(context.WithoutCancel(t.Context()), p, onrig.Config{Preset: "ebs-nvme", Files: true, NoDaemon: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Copy(exe); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, p.Copy(exe))
 	n := &node{prefix: p}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -102,9 +97,7 @@ func libraryProgram(t *testing.T, d driver) string {
 	defer cancel()
 	dir := filepath.Join(root(t), "bin", "drivers")
 	sources, output := filepath.Join(dir, "src", d.name+"-library"), filepath.Join(dir, d.name+"-library.exe")
-	if err := d.program.Copy(ctx, sources); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.program.Copy(ctx, sources))
 	for _, args := range [][]string{
 		{"mod", "edit", "-replace=github.com/kubernetes-csi/csi-proxy/v2=" + root(t)},
 		{"build", "-p=1", "-o", output, "-ldflags=-s -w", d.program.Package},

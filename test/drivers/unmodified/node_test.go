@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -36,18 +37,14 @@ func program(t *testing.T, d *driver) string {
 	ctx, cancel := context.WithTimeout(t.Context(), buildLimit)
 	defer cancel()
 	output := filepath.Join(root(t), "bin", "drivers", d.name+"-"+d.program.Version+".exe")
-	if err := d.program.Build(ctx, output); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, d.program.Build(ctx, output))
 	return output
 }
 
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir
 }
 
@@ -63,9 +60,7 @@ type node struct {
 func start(t *testing.T, d *driver, exe, model string, versions api) *node {
 	t.Helper()
 	p, err := prefix.Need(t).New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := &node{prefix: p}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -80,20 +75,12 @@ func start(t *testing.T, d *driver, exe, model string, versions api) *node {
 			t.Fatalf("%v; make build builds it", err)
 		}
 	}
-	if err := p.Copy(exe); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p.Path(`C:\node.yaml`), []byte(model), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Copy(exe))
+	require.NoError(t, os.WriteFile(p.Path(`C:\node.yaml`), []byte(model), 0o600))
 	// A share that the node has mapped is one for the driver, too.
-	if err := p.Shares(p.Path(kubelet + `\.csi-proxy-sim\shares`)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Shares(p.Path(kubelet+`\.csi-proxy-sim\shares`)))
 	n.sim, err = p.Start(t.Context(), `C:\csi-proxy-sim.exe`, "-model", `C:\node.yaml`, "-files", "drives", "-api-groups", versions.flag(), "-control", "default", "-v=4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.waitForSim(t)
 	n.startDriver(t, d, `C:\`+filepath.Base(exe))
 	return n
@@ -115,16 +102,12 @@ func (n *node) startDriver(t *testing.T, d *driver, exe string) {
 	}
 	fmt.Fprintf(&line, "%s %s --endpoint=tcp://%s", exe, strings.Join(d.args, " "), address)
 	process, err := n.prefix.Start(t.Context(), "cmd", "/c", line.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n.driver = process
 
 	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1, MaxDelay: 200 * time.Millisecond}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { connection.Close() })
 	n.identity, n.csi = csi.NewIdentityClient(connection), csi.NewNodeClient(connection)
 
@@ -146,9 +129,7 @@ func (n *node) startDriver(t *testing.T, d *driver, exe string) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }
@@ -277,16 +258,12 @@ func (n *node) tree(t *testing.T) []string {
 		names = append(names, fmt.Sprintf("%s %s", strings.TrimPrefix(name, top), entry.Type()))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return names
 }
 
 // mkdir makes a directory as the kubelet does.
 func (n *node) mkdir(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.MkdirAll(n.prefix.Path(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(n.prefix.Path(dir), 0o700))
 }

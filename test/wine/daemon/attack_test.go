@@ -18,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
 )
 
@@ -61,15 +62,11 @@ type hit struct {
 func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 	t.Helper()
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	daemon := begin()
 	defer daemon.kill()
 	c := connect(t)
-	if err := ask(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, ask(t.Context(), c))
 	h.before = daemon.resident()
 	end := filepath.Join(t.TempDir(), "end")
 	attacker := launch(t, executable, attackRole, strconv.Itoa(number), end)
@@ -92,9 +89,7 @@ func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 	if !attacker.isRunning() {
 		t.Fatalf("the attacker has ended by itself:\n%s", attacker.output())
 	}
-	if err := os.WriteFile(end, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
 	_, output := attacker.exit()
 	h.count = strings.TrimSpace(output)
 	h.most = max(h.most, daemon.resident())
@@ -146,7 +141,5 @@ func TestAttack_Original(t *testing.T) {
 			table.WriteString(row)
 		}
 	}
-	if err := os.WriteFile(*figures, []byte(table.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(*figures, []byte(table.String()), 0o600))
 }

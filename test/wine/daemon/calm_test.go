@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // Where the machine's host gives its processors to others, times say nothing about a program. A measurement is
@@ -35,9 +37,7 @@ type processors struct {
 func look(t *testing.T) processors {
 	t.Helper()
 	text, err := os.ReadFile(`\\?\unix\proc\stat`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	line, _, _ := strings.Cut(string(text), "\n")
 	columns := strings.Fields(line)
 	if len(columns) < 9 || columns[0] != "cpu" {
@@ -46,9 +46,7 @@ func look(t *testing.T) processors {
 	var p processors
 	for i, column := range columns[1:9] { // user, nice, system, idle, iowait, irq, softirq, steal
 		ticks, err := strconv.ParseInt(column, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		took := time.Duration(ticks) * 10 * time.Millisecond
 		p.all += took
 		switch i {

@@ -31,6 +31,7 @@ import (
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/echo"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -91,9 +92,7 @@ func TestComparison(t *testing.T) {
 	if *original == "" {
 		t.Skip("make bench asks for it")
 	}
-	if err := os.MkdirAll(pods, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(pods, 0o700))
 	echoes := launch(t, os.Args[0], echoRole)
 	for _, path := range []string{echoPipe, rawPipe} {
 		echoes.awaitPath(path)
@@ -103,9 +102,7 @@ func TestComparison(t *testing.T) {
 	for _, s := range servers {
 		s.samples, s.codes = map[string][]float64{}, map[string]bool{}
 		info, err := os.Stat(s.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.note("Process", "binary-MB", float64(info.Size())/1e6)
 	}
 	for range starts {
@@ -123,9 +120,7 @@ func TestComparison(t *testing.T) {
 	servers[0].note("Process", "taken-%", c.worst*100)
 	servers[0].note("Process", "repeated", float64(c.repeated))
 	servers = append(servers, nothing(t))
-	if err := os.WriteFile(*figures, []byte(lines(servers)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(*figures, []byte(lines(servers)), 0o600))
 }
 
 // nothing is the program that does nothing.
@@ -321,9 +316,7 @@ func grpcCall(t *testing.T, path, method string, request, response proto.Message
 		conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithDefaultCallOptions(grpc.WaitForReady(true)), // a busy host can use up the time to connect
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return winio.DialPipeContext(ctx, path) }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		conns[i] = conn
 	}
@@ -338,9 +331,7 @@ func rawCall(t *testing.T, callers int) func(ctx context.Context, caller int) er
 	conns := make([]net.Conn, callers)
 	for i := range conns {
 		conn, err := winio.DialPipeContext(t.Context(), rawPipe)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(func() { conn.Close() })
 		conns[i] = conn
 	}

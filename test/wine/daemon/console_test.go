@@ -14,6 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
@@ -118,15 +119,11 @@ func TestConsole_Refuses(t *testing.T) {
 func TestConsole_SecurityDescriptor(t *testing.T) {
 	start(t, "-pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;S-1-5-93-2-1)")
 	conn, err := winio.DialPipe(client.PipePath(fsv1.GroupName, fsv1.Version), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	pipe := windows.Handle(conn.(interface{ Fd() uintptr }).Fd())
 	descriptor, err := windows.GetSecurityInfo(pipe, windows.SE_KERNEL_OBJECT, windows.DACL_SECURITY_INFORMATION)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	entries := strings.Split(descriptor.String(), "(")
 	for _, who := range []string{";;;SY)", ";;;BA)", ";;;S-1-5-93-2-1)"} {
 		if !slices.ContainsFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, "A;") && strings.HasSuffix(entry, who) }) {

@@ -26,6 +26,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -71,14 +72,10 @@ func launch(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), name, args...), log: filepath.Join(t.TempDir(), "output"), done: make(chan struct{})}
 	output, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer output.Close() // the program has it, too
 	p.cmd.Stdout, p.cmd.Stderr = output, output
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.cmd.Start())
 	go func() {
 		defer close(p.done)
 		_ = p.cmd.Wait() // the exit code says it
@@ -158,9 +155,7 @@ func wantServing(t *testing.T, e grpcapi.Endpoint) {
 func version(t *testing.T, e grpcapi.Endpoint) apiversion.Version {
 	t.Helper()
 	v, err := apiversion.NewVersion(e.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v
 }
 
@@ -184,9 +179,7 @@ func connect(t *testing.T) *fsv1.Client {
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	c, err := fsv1.New(ctx, client.WithWait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 )
@@ -47,9 +48,7 @@ func TestConformance_Filesystem(t *testing.T) {
 				t.Helper()
 				cases++
 				root := fmt.Sprintf(`%s\conformance\%d`, kubelet, cases)
-				if err := os.MkdirAll(root, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.MkdirAll(root, 0o700))
 				node := hosttest.FilesystemNode{API: api, Root: root, WriteFile: writeFile, ReadFile: readFile, NoLinks: noLinks, LongestPath: longest, Lacks: lacks}
 				if *volume != "" && noLinks == "" {
 					node.MountVolume, node.LoseVolume = mountVolume, loseVolume
@@ -116,15 +115,11 @@ type files struct {
 func newFiles(t *testing.T, version string) files {
 	t.Helper()
 	v, err := apiversion.NewVersion(version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	conn, err := client.Connect(ctx, "filesystem", v, client.WithWait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return files{conn, version + ".Filesystem"}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestLoad_ConcurrentClients(t *testing.T) {
@@ -150,12 +151,8 @@ func playVictim(file string) {
 func TestLoad_ClientKilled(t *testing.T) {
 	daemon, c := start(t), connect(t)
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ask(t.Context(), c, patiently); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, ask(t.Context(), c, patiently))
 	_, before := daemon.handles()
 	const victims = 5
 	for i := range victims {
@@ -186,12 +183,8 @@ func TestLoad_GracefulStop(t *testing.T) {
 	tree := kubelet + `\tree`
 	for i := range 1000 {
 		dir := fmt.Sprintf(`%s\%d`, tree, i%10)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(fmt.Sprintf(`%s\%d`, dir, i), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		require.NoError(t, os.WriteFile(fmt.Sprintf(`%s\%d`, dir, i), nil, 0o600))
 	}
 	cs := call(t.Context(), c, 16, true)
 	cs.await(t, 100)

@@ -18,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var getProcessMemoryInfo = windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo")
@@ -183,9 +184,7 @@ func (p *process) awaitPath(path string) {
 // things to do, so nothing is asserted.
 func TestResources_Budgets(t *testing.T) {
 	info, err := os.Stat(*program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	figure(t, "size of %s: %.1f MB (budget 15)", filepath.Base(*program), float64(info.Size())/1e6)
 	var starts []time.Duration
 	for range 5 {
@@ -193,9 +192,7 @@ func TestResources_Budgets(t *testing.T) {
 		began := time.Now()
 		p := launch(t, *program)
 		p.awaitPipe(fsv1.GroupName, fsv1.Version)
-		if err := ask(t.Context(), connect(t), patiently); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, ask(t.Context(), connect(t), patiently))
 		starts = append(starts, time.Since(began))
 		p.kill()
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // service is one that is installed.
@@ -35,14 +36,10 @@ type service struct {
 func install(t *testing.T, name string, config mgr.Config, executable string, args ...string) service {
 	t.Helper()
 	manager, err := mgr.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = manager.Disconnect() })
 	handle, err := manager.CreateService(name, executable, config, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := service{handle, t}
 	t.Cleanup(func() {
 		_, _ = s.Control(svc.Stop) // it may be stopped
@@ -149,9 +146,7 @@ func TestService_Crashes(t *testing.T) {
 	s, _ := installDaemon(t)
 	process := s.start()
 	wantAllServing(t)
-	if err := windows.TerminateProcess(process, 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, windows.TerminateProcess(process, 1))
 	if status := s.wait(svc.Stopped); status.Win32ExitCode != uint32(windows.ERROR_PROCESS_ABORTED) {
 		t.Errorf("it has crashed as %+v, want exit code %d", status, windows.ERROR_PROCESS_ABORTED)
 	}
@@ -200,9 +195,7 @@ func TestService_Watched(t *testing.T) {
 		"/metrics": `csi_proxy_requests_total{code="OK",group="filesystem",method="Mkdir",version="v1"} 1`,
 	} {
 		response, err := http.Get("http://" + address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil || response.StatusCode != http.StatusOK || !slices.Contains(strings.Split(string(body), "\n"), want) {
@@ -225,9 +218,7 @@ func TestService_Watched(t *testing.T) {
 func TestService_SecondInstance(t *testing.T) {
 	start(t)
 	s, log := installDaemon(t)
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.Start())
 	status := s.wait(svc.Stopped)
 	if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != 3 {
 		t.Errorf("it has stopped as %+v, want service-specific code 3", status)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 )
@@ -121,18 +122,12 @@ func TestSwaps(t *testing.T) {
 	start(t)
 	api := newFiles(t, "v2alpha1")
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, dir := range []string{outside + `\sub\deep`, swapDir + `\sub\deep`, turnDir, kubelet + `\source`} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o700))
 	}
 	for _, file := range []string{outside + `\sub\file`, outside + `\file`} {
-		if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("precious"), 0o600))
 	}
 	before := treeOf(outside)
 	for kind, dir := range map[string]string{"swap": swapDir, "turn": turnDir} {

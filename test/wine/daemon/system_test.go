@@ -14,6 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	systemclient "github.com/kubernetes-csi/csi-proxy/client/groups/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 )
@@ -55,14 +56,10 @@ func (kind playedService) Execute(_ []string, requests <-chan svc.ChangeRequest,
 func TestConformance_System(t *testing.T) {
 	start(t, "-allowed-services=*")
 	c, err := systemclient.New(t.Context(), client.WithWait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	services := 0
 	hosttest.System(t, func(t *testing.T) hosttest.SystemNode {
 		t.Helper()
@@ -87,9 +84,7 @@ func TestConformance_System(t *testing.T) {
 func TestSystem_BIOSSerialNumber(t *testing.T) {
 	start(t)
 	c, err := systemclient.New(t.Context(), client.WithWait())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer c.Close()
 	if _, err := c.GetBIOSSerialNumber(t.Context(), &systemv1alpha1.GetBIOSSerialNumberRequest{}); err != nil {
 		t.Error(err)

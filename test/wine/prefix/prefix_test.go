@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -22,9 +23,7 @@ func TestMain(m *testing.M) {
 func TestPrefix(t *testing.T) {
 	wine := prefix.Need(t)
 	p, err := wine.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer p.Close()
 
 	if output, err := p.Run(t.Context(), "cmd", "/c", "echo hello"); err != nil || strings.TrimSpace(output) != "hello" {
@@ -39,9 +38,7 @@ func TestPrefix(t *testing.T) {
 	}
 
 	shared := t.TempDir()
-	if err := p.Map('S', shared); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Map('S', shared))
 	if _, err := p.Run(t.Context(), "cmd", "/c", `echo x>S:\file`); err != nil {
 		t.Error(err)
 	}
@@ -64,9 +61,7 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("links: %v, although nothing could be asked", links)
 	}
 
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, p.Close())
 	if _, err := os.Stat(p.Path(`C:\`)); err == nil {
 		t.Error("the prefix is still there")
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var figures = flag.String("figures", "", "`file` for what TestComparison measures; it is skipped without")
@@ -29,12 +31,8 @@ func TestComparison(t *testing.T) {
 	compileOriginal(t, p)
 	runWithin(t, p, comparisonLimit, `C:\`, nil, daemonTests, "-test.run=^TestComparison$", `-original=C:\original.exe`, `-idle=C:\idle.exe`, `-figures=C:\figures.txt`)
 	measured, err := os.ReadFile(p.Path(`C:\figures.txt`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(*figures, measured, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(*figures, measured, 0o644))
 }
 
 // compileOriginal installs a release of the original.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestControl changes the node of csi-proxy-sim.exe with csi-proxyctl.exe while it runs, as the
@@ -17,16 +19,10 @@ func TestControl(t *testing.T) {
 	const kubelet = `C:\var\lib\kubelet`
 	p := open(t)
 	install(t, p, "csi-proxy-sim.exe", "csi-proxyctl.exe")
-	if err := p.Shares(filepath.Join(p.Path(kubelet), ".csi-proxy-sim", "shares")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p.Path(`C:\secret.txt`), []byte("pass\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Shares(filepath.Join(p.Path(kubelet), ".csi-proxy-sim", "shares")))
+	require.NoError(t, os.WriteFile(p.Path(`C:\secret.txt`), []byte("pass\r\n"), 0o600))
 	sim, err := p.Start(t.Context(), `C:\csi-proxy-sim.exe`, "-files", "drives", "-control", "default", "-kubelet-path", kubelet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const maxStarts = 200 // of a program, until the pipe exists
 	for range maxStarts {
 		if _, failed := ctl(t, p, "sim", "show"); !failed {
@@ -57,15 +53,11 @@ func TestControl(t *testing.T) {
 			t.Errorf("csi-proxyctl %s: got %q, want %q", step.args, output, step.want)
 		}
 	}
-	if err := sim.Interrupt(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, sim.Interrupt())
 	select {
 	case <-sim.Done():
 	case <-time.After(timeLimit):
 		t.Fatalf("csi-proxy-sim.exe does not end:\n%s", sim.Output())
 	}
-	if err := sim.Wait(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, sim.Wait())
 }

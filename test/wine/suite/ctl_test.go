@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestCtl installs csi-proxy.exe as a service with csi-proxyctl.exe, upgrades it, lets an
@@ -16,15 +18,9 @@ func TestCtl(t *testing.T) {
 	p := open(t)
 	install(t, p, "csi-proxy.exe", "csi-proxyctl.exe")
 	program, err := os.ReadFile(p.Path(`C:\csi-proxy.exe`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p.Path(`C:\daemon.exe`), program, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(p.Path(`C:\broken.exe`), []byte("no program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(p.Path(`C:\daemon.exe`), program, 0o700))
+	require.NoError(t, os.WriteFile(p.Path(`C:\broken.exe`), []byte("no program"), 0o700))
 	for _, step := range []struct {
 		args string
 		fail bool
@@ -72,9 +68,7 @@ func ctl(t *testing.T, p *machine, args ...string) (output string, failed bool) 
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	process, err := p.Start(ctx, `C:\csi-proxyctl.exe`, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	failed = process.Wait() != nil
 	if ctx.Err() != nil {
 		t.Fatalf("csi-proxyctl %s does not end:\n%s", strings.Join(args, " "), process.Output())

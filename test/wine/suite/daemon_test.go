@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
 )
 
@@ -52,12 +53,8 @@ func TestAttacks_Original(t *testing.T) {
 	compileOriginal(t, p)
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack_Original$", `-original=C:\original.exe`, `-figures=C:\attacks.txt`)
 	table, err := os.ReadFile(p.Path(`C:\attacks.txt`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := attack.WriteTable(*attackPage, "make attack-original", string(table)); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, attack.WriteTable(*attackPage, "make attack-original", string(table)))
 }
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which
@@ -65,13 +62,9 @@ func TestAttacks_Original(t *testing.T) {
 func interrupt(t *testing.T, p *machine, program string) {
 	t.Helper()
 	served, err := p.Start(t.Context(), program, "-v=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttached$", "-attached")
-	if err := served.Interrupt(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, served.Interrupt())
 	select {
 	case <-served.Done():
 	case <-time.After(timeLimit):

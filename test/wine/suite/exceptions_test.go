@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -200,15 +201,11 @@ func allUnits(t *testing.T, system string) (units []unit) {
 			t.Fatal(err)
 		}
 		dir, err := filepath.Rel(root(t), p.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u := unit{importPath: p.ImportPath, dir: dir, files: map[string]string{}}
 		for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 			text, err := os.ReadFile(filepath.Join(p.Dir, file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if testFunction.Match(text) {
 				u.files[file] = string(text)
 			}
@@ -222,9 +219,7 @@ func allUnits(t *testing.T, system string) (units []unit) {
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return dir
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestLinks: the links that csi-proxy-sim -files shows carry the names of shares, and lead to the
@@ -15,9 +17,7 @@ func TestLinks(t *testing.T) {
 	if !p.links {
 		t.Skip("this Wine stores no links; Wine 11 does")
 	}
-	if err := p.Shares(filepath.Join(p.Path(`C:\winsim-links`), ".csi-proxy-sim", "shares")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Shares(filepath.Join(p.Path(`C:\winsim-links`), ".csi-proxy-sim", "shares")))
 	compile(t, p, "./pkg/winsim")
 	const test = "TestMirrorDrives_Share"
 	run(t, p, `C:\`, []string{"WINSIM_TEST_UNC=1"}, "winsim.test.exe", "-test.run=^"+test+"$").wantPassed(t, test)

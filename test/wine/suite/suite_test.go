@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -60,17 +61,13 @@ func open(t *testing.T) *machine {
 	t.Helper()
 	wine := prefix.Need(t)
 	p, err := wine.New(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Errorf("close the prefix: %v", err)
 		}
 	})
-	if err := os.Mkdir(p.Path(binaries), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(p.Path(binaries), 0o700))
 	links, err := p.StoresLinks(t.Context())
 	switch {
 	case err != nil:
@@ -81,9 +78,7 @@ func open(t *testing.T) *machine {
 		// As on Windows, files can be found by the names of volumes: of drive C:, whose last byte is the letter in
 		// Wine, and of one for tests.
 		for name, dir := range map[string]string{"Volume{00000000-0000-0000-0000-000000000043}": `C:\`, dataVolume: `C:\volume`} {
-			if err := p.Volume(name, dir); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.Volume(name, dir))
 		}
 	}
 	return &machine{p, links}
@@ -124,9 +119,7 @@ func copySources(t *testing.T, p *machine) {
 		content, err := os.ReadFile(name)
 		return errors.Join(err, os.WriteFile(to+relative, content, 0o600))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 // compile builds the tests of packages for Windows, as NAME.test.exe in the directory of
@@ -177,9 +170,7 @@ func execute(ctx context.Context, t *testing.T, p *machine, dir string, environm
 		flags = append(flags, "-test.timeout="+(time.Until(deadline)-10*time.Second).String()) // it says where it hangs
 	}
 	process, err := p.Launch(ctx, prefix.Program{Path: binaries + `\` + binary, Args: append(flags, args...), Dir: dir, Environment: environment})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = process.Wait()
 	return process.Output(), err
 }

@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -69,14 +70,10 @@ func TestSystemCalls(t *testing.T) {
 	built := filepath.Join(t.TempDir(), program)
 	goTool(t, "test", "-c", "-vet=off", "-tags=wine,counted,grpcnotrace", "-overlay="+countingCopies(t), "-o", built, "./test/wine/systemcalls")
 	p := open(t)
-	if err := p.Copy(built); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Copy(built))
 	tables := filepath.Join(root(t), "test", "wine", "systemcalls", "testdata")
 	dir := p.Path(`C:\systemcalls\testdata`)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	copyFiles(t, tables, dir, "calls.txt")
 	args := []string{}
 	if *update {
@@ -85,16 +82,10 @@ func TestSystemCalls(t *testing.T) {
 	process, err := p.Launch(t.Context(), prefix.Program{
 		Path: `C:\` + program, Args: args, Dir: `C:\systemcalls`, Environment: []string{"WINEDEBUG=+server"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := process.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, process.Wait())
 	trace, err := p.ServerTrace()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if *update {
 		copyFiles(t, dir, tables, "calls.txt")
 	}
@@ -122,9 +113,7 @@ func countingCopies(t *testing.T) string {
 	replace := map[string]string{}
 	write := func(original, text string) {
 		name := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 		replace[original] = name
 	}
 	for _, room := range []string{counting, "internal/win/local"} {
@@ -138,13 +127,9 @@ func countingCopies(t *testing.T) string {
 	}
 	write(filepath.Join(root(t), counting, "counted.go"), counter)
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	name := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(name, overlay, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(name, overlay, 0o600))
 	return name
 }
 
@@ -154,9 +139,7 @@ func windowsFunctions(t *testing.T) map[string]bool {
 	t.Helper()
 	dir := strings.TrimSpace(goTool(t, "list", "-f", "{{.Dir}}", "golang.org/x/sys/windows"))
 	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, "zsyscall_windows.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	functions := map[string]bool{}
 	for _, declaration := range file.Decls {
 		if f, ok := declaration.(*ast.FuncDecl); ok {
@@ -172,14 +155,10 @@ func windowsFunctions(t *testing.T) map[string]bool {
 func counted(t *testing.T, source string, own bool, functions map[string]bool) string {
 	t.Helper()
 	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, source, text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	count := "winapi.Counted"
 	if own {
 		count = "Counted"
@@ -258,13 +237,9 @@ var aboutFiles = []string{
 func compareMessages(t *testing.T, operations, table, trace string) {
 	t.Helper()
 	text, err := os.ReadFile(operations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows, err := calltable.Parse(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	begun, running := 0, false
 	for i := range rows {
 		rows[i].Calls = map[string]int{}
@@ -288,14 +263,10 @@ func compareMessages(t *testing.T, operations, table, trace string) {
 	}
 	got := calltable.Format(rows)
 	if *update {
-		if err := os.WriteFile(table, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(table, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs; if that is intended, run the test with -update.\ngot:\n%swant:\n%s", filepath.Base(table), got, want)
 	}

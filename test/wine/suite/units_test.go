@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
@@ -70,9 +72,7 @@ func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern())
-	if err := e.unneeded(output, err); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, e.unneeded(output, err))
 }
 
 // build builds the test binaries of all packages in one run, since most of their code is the same.
@@ -80,9 +80,7 @@ func build(t *testing.T, p *machine, units []unit) {
 	t.Helper()
 	began := time.Now()
 	keep, err := filepath.Abs("keep.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	args := []string{"test", "-vet=off", "-count=1", "-tags=grpcnotrace", "-ldflags=-s -w", "-exec=" + keep}
 	for _, u := range units {
 		args = append(args, u.importPath)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -31,17 +32,11 @@ func mark(number int) { _ = windows.CloseHandle(windows.Handle(0x7f000000 + numb
 // TestSystemCalls compares the system calls of each operation with the table.
 func TestSystemCalls(t *testing.T) {
 	work := `C:\counted`
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(work, 0o700))
 	files, err := filesystem.New(fsapi.New(), filesystem.WorkingDirs(work))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	machine, err := system.New(systemapi.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context()) // one that can end, like that of a request
 	defer cancel()
 	path := func(name string) string { return filepath.Join(work, name) }
@@ -100,9 +95,7 @@ func TestSystemCalls(t *testing.T) {
 		}},
 	} {
 		if operation.prepare != nil {
-			if err := operation.prepare(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, operation.prepare())
 		}
 		winapi.TakeCalls()
 		mark(2 * i)

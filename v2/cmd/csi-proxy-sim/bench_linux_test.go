@@ -12,6 +12,7 @@ import (
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // BenchmarkProcess measures the program as it is released: its size, how long it takes from
@@ -24,17 +25,13 @@ func BenchmarkProcess(b *testing.B) {
 		b.Fatalf("%v\n%s", err, output)
 	}
 	info, err := os.Stat(program)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	var idle, loaded float64
 	for b.Loop() {
 		dir := socketDir(b)
 		s := command(b, "-socket-dir", dir)
 		s.cmd.Path = program
-		if err := s.cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, s.cmd.Start())
 		awaitSocket(b, filepath.Join(dir, "csi-proxy-volume-v2alpha1.sock")) // the last
 		idle = resident(b, s.cmd.Process.Pid)
 		c := connect(b, dir)
@@ -86,9 +83,7 @@ func awaitSocket(b *testing.B, path string) {
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	var kib int
 	if _, err := fmt.Sscan(rest, &kib); err != nil {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -52,9 +53,7 @@ func TestCrash(t *testing.T) {
 	for name, live := range map[string]func() life{"disk": onDisk, "disk with format options": onDiskWithOptions, "iSCSI": onTarget, "SMB": onShare} {
 		t.Run(name, func(t *testing.T) {
 			model, err := winsim.LoadModel(strings.NewReader(crashModel), "crash.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for half, calls := range countCalls(t, model, live()) {
 				for _, fault := range crashes(calls) {
 					t.Run(fmt.Sprintf("%d-%s", half+1, fault.name), func(t *testing.T) {
@@ -111,9 +110,7 @@ type calls struct {
 func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := socketDir(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
@@ -127,14 +124,10 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 		}
 	}()
 	clients, closeAll, err := dialNode(ctx, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer closeAll()
 	counter, err := node.Inject(winsim.Fault{Do: func(*winsim.Node) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	take := func(steps []step) calls {
 		node.ResetCalls()
 		before := counter.Hits()
@@ -146,9 +139,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 		return calls{counter.Hits() - before, node.Calls()}
 	}
 	first := take(l.first)
-	if err := l.write(node); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.write(node))
 	second := take(l.second)
 	if err := l.check(ctx, node); err != nil {
 		t.Fatalf("without a crash: %v", err)

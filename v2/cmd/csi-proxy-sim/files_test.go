@@ -15,6 +15,7 @@ import (
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestProcess_Files: this process sees with its own eyes what the node of another one has,
@@ -23,9 +24,7 @@ func TestProcess_Files(t *testing.T) {
 	sockets, dir := socketDir(t), filepath.Join(t.TempDir(), "files")
 	kubelet := filepath.Join(dir, "C", "var", "lib", "kubelet")
 	s := command(t, "-socket-dir", sockets, "-files", dir)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Start())
 	c := connect(t, sockets)
 
 	target := filepath.Join(kubelet, "pods", "web", "volumes", "pv")
@@ -35,15 +34,11 @@ func TestProcess_Files(t *testing.T) {
 	if _, err := c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\plugins\stage`}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(kubelet, "plugins", "stage", "data"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(kubelet, "plugins", "stage", "data"), []byte("x"), 0o600))
 	_, err := c.CreateSymlink(t.Context(), &filesystemv1.CreateSymlinkRequest{
 		SourcePath: `C:\var\lib\kubelet\plugins\stage`, TargetPath: `C:\var\lib\kubelet\pods\web\volumes\pv`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text, err := os.Readlink(target); text != "../../../plugins/stage" {
 		t.Errorf("the link leads to %q, %v", text, err)
 	}
@@ -65,21 +60,15 @@ func TestProcess_Files(t *testing.T) {
 	}
 
 	// After a kill, too, the next simulator starts with a new node.
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Process.Kill())
 	_ = s.cmd.Wait() // killed, as we wanted
 	s = command(t, "-socket-dir", sockets, "-files", dir)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Start())
 	c = connect(t, sockets)
 	if response, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\plugins\stage`}); err != nil || response.Exists {
 		t.Errorf("what the first one had: %v, %v", response, err)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGINT))
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v\n%s", err, s.output)
 	}

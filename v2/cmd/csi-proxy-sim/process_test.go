@@ -24,6 +24,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestMain lets the test binary play the program, so that it is tested as a process: its
@@ -73,9 +74,7 @@ func connect(t testing.TB, dir string) *fsv1.Client {
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	c, err := fsv1.New(ctx, client.WithWait(), client.WithPipePath(filepath.Join(dir, "csi-proxy-filesystem-v1.sock")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := c.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: `C:\var\lib\kubelet`}, grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
@@ -88,22 +87,16 @@ func connect(t testing.TB, dir string) *fsv1.Client {
 func TestProcess_KilledAndRestarted(t *testing.T) {
 	dir := socketDir(t)
 	first := command(t, "-socket-dir", dir)
-	if err := first.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.cmd.Start())
 	c := connect(t, dir)
-	if err := first.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, first.cmd.Process.Kill())
 	_ = first.cmd.Wait() // killed, as we wanted
 	if left, _ := filepath.Glob(dir + "/*.sock"); len(left) != 23 {
 		t.Fatalf("a killed simulator leaves %d sockets, want 23", len(left))
 	}
 
 	second := command(t, "-socket-dir", dir, "--v=2")
-	if err := second.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, second.cmd.Start())
 	connect(t, dir) // waits until it serves
 	for deadline := time.Now().Add(timeLimit); ; {
 		response, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
@@ -120,9 +113,7 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 		t.Errorf("a third instance: exit code %d\n%s", code, output)
 	}
 
-	if err := second.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, second.cmd.Process.Signal(syscall.SIGINT))
 	if err := second.cmd.Wait(); err != nil {
 		t.Errorf("after an interrupt: %v\n%s", err, second.output)
 	}
@@ -138,17 +129,11 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 // simulator ends.
 func TestProcess_StateCannotBeKept(t *testing.T) {
 	dir, state := socketDir(t), filepath.Join(t.TempDir(), "state")
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(state, 0o700))
 	s := command(t, "-socket-dir", dir, "-state", filepath.Join(state, "node.json"))
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Start())
 	c := connect(t, dir)
-	if err := os.RemoveAll(state); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(state))
 	if _, err := c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\lost`}); err == nil {
 		t.Error("a change that is lost was answered")
 	}
@@ -161,9 +146,7 @@ func TestProcess_StateCannotBeKept(t *testing.T) {
 func TestProcess_Exits(t *testing.T) {
 	file := func(content string) string {
 		path := filepath.Join(t.TempDir(), "file.yaml")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	dir := socketDir(t)
@@ -221,13 +204,9 @@ func TestProcess_Exits(t *testing.T) {
 func TestProcess_Faults(t *testing.T) {
 	dir := socketDir(t)
 	faults := filepath.Join(t.TempDir(), "faults.yaml")
-	if err := os.WriteFile(faults, []byte("faults:\n  - {call: FileInfo, object: '*\\broken', error: 1117}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(faults, []byte("faults:\n  - {call: FileInfo, object: '*\\broken', error: 1117}\n"), 0o600))
 	s := command(t, "-socket-dir", dir, "-faults", faults)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Start())
 	c := connect(t, dir)
 	_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\broken`})
 	if err == nil || !strings.Contains(err.Error(), "1117") {
@@ -242,16 +221,12 @@ func TestProcess_Faults(t *testing.T) {
 // TestProcess_Metrics: requests are counted, and the health is served.
 func TestProcess_Metrics(t *testing.T) {
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	address := probe.Addr().String()
 	probe.Close()
 	dir := socketDir(t)
 	s := command(t, "-socket-dir", dir, "-metrics-bind-address", address)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.cmd.Start())
 	c := connect(t, dir)
 	if _, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`}); err != nil {
 		t.Error(err)
@@ -290,17 +265,11 @@ func TestProcess_Metrics(t *testing.T) {
 func get(t *testing.T, address, path string) (code int, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response.StatusCode, string(text)
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"runtime"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // socketDir makes a directory for sockets, whose name is short, unlike that of t.TempDir. Windows has pipes
@@ -14,9 +16,7 @@ func socketDir(t testing.TB) string {
 		return ""
 	}
 	dir, err := os.MkdirTemp("", "sim")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
@@ -144,9 +145,7 @@ func TestStartRecording(t *testing.T) {
 // to do.
 func TestStartRecording_Failed(t *testing.T) {
 	taken := filepath.Join(t.TempDir(), "taken")
-	if err := os.WriteFile(taken, []byte("not a directory"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(taken, []byte("not a directory"), 0o600))
 	itself := local.Machine()
 	for path, want := range map[string]string{
 		"":                                  "",
@@ -171,9 +170,7 @@ func TestStartRecording_Failed(t *testing.T) {
 func TestManual(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", "..", path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(text)
 	}
 	manual := read("docs/operations.md")

@@ -19,6 +19,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // crashes are the ways in which the test binary, as a service, ends itself. The first argument names one of them, and
@@ -78,21 +79,15 @@ func installAs(t *testing.T, first []string, args ...string) *installed {
 		t.Skipf("%s is not set", wanted)
 	}
 	manager, err := mgr.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = manager.Disconnect() })
 	executable, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	i := &installed{t: t, log: filepath.Join(t.TempDir(), "logs", "csi-proxy.log")}
 	name := fmt.Sprintf("csi-proxy-test-%d-%s", os.Getpid(), strings.ToLower(filepath.Base(t.Name())))
 	i.service, err = manager.CreateService(name, executable, mgr.Config{StartType: mgr.StartManual},
 		slices.Concat(first, []string{"-windows-service", "-log_file=" + i.log, "-logtostderr=false", "-api-groups=filesystem/v1"}, args)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, _ = i.service.Control(svc.Stop) // it may be stopped
 		i.wait(svc.Stopped)
@@ -144,20 +139,14 @@ func ask(t *testing.T) error {
 func TestService(t *testing.T) {
 	i := install(t, "-v=2")
 	for range 2 {
-		if err := i.service.Start(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, i.service.Start())
 		status := i.wait(svc.Running)
 		if want := svc.AcceptStop | svc.AcceptShutdown; status.Accepts != want {
 			t.Errorf("it accepts %#x, want %#x", status.Accepts, want)
 		}
-		if err := ask(t); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, ask(t))
 		process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wantSecondRefused(t, status.ProcessId)
 		if _, err := i.service.Control(svc.Stop); err != nil {
 			t.Fatal(err)
@@ -201,19 +190,13 @@ func TestService_Crash(t *testing.T) {
 			}
 			name := fmt.Sprintf(`Global\csi-proxy-test-%d`, os.Getpid())
 			event, err := windows.CreateEvent(nil, 0, 0, windows.StringToUTF16Ptr(name)) // for one waiter
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer windows.CloseHandle(event)
 			i := installAs(t, []string{arg, name})
 			for range 2 {
-				if err := i.service.Start(); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, i.service.Start())
 				i.wait(svc.Running)
-				if err := windows.SetEvent(event); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, windows.SetEvent(event))
 				if status := i.wait(svc.Stopped); status.Win32ExitCode == 0 {
 					t.Errorf("it has stopped as %+v", status)
 				}
@@ -244,9 +227,7 @@ func TestService_CannotStart(t *testing.T) {
 			for end := time.Now().Add(timeLimit); errors.Is(err, windows.ERROR_SERVICE_REQUEST_TIMEOUT) && time.Now().Before(end); {
 				err = i.service.Start()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			status := i.wait(svc.Stopped)
 			if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != daemon.ExitUsage {
 				t.Errorf("it has stopped as %+v", status)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -41,9 +42,7 @@ func program(t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer) {
 func startNode(t testing.TB) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	serve.Start(t, node)
 	return node
 }
@@ -75,29 +74,19 @@ func TestProcess_Exits(t *testing.T) {
 // TestProcess_Interrupt: Ctrl-C ends a call that hangs.
 func TestProcess_Interrupt(t *testing.T) {
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer listener.Close()
 	cmd, output := program(t, "disk", "rescan", "--endpoint-dir", dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	for range 2 { // the check of the endpoint, then the connection for the call
 		conn, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer conn.Close()
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	_ = cmd.Wait() // the test checks the exit code
 	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", got, output)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -44,9 +45,7 @@ func startInTerminal(t *testing.T, args ...string) *terminal {
 func startInSized(t *testing.T, rows, cols int, env []string, args ...string) *terminal {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { pty.Close() })
 	number := 0
 	if err := control(pty, func(fd int) (err error) {
@@ -58,9 +57,7 @@ func startInSized(t *testing.T, rows, cols int, env []string, args ...string) *t
 		t.Fatal(err)
 	}
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer tty.Close()
 	cmd, _ := program(t, args...)
 	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR="), env...)
@@ -68,9 +65,7 @@ func startInSized(t *testing.T, rows, cols int, env []string, args ...string) *t
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	term := &terminal{t: t, pty: pty, cmd: cmd, done: make(chan struct{}), more: make(chan struct{}, 1)}
 	term.resize(rows, cols)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	go term.read()
 	t.Cleanup(func() { <-term.done })
 	return term
@@ -264,9 +259,7 @@ func TestTerminal_DangerousCommandsAsk(t *testing.T) {
 	node := startNode(t)
 	online := func() bool {
 		info, err := node.DiskInfo(3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return !info.Offline
 	}
 	term := startInTerminal(t, "disk", "offline", "3")
@@ -355,9 +348,7 @@ func TestTerminal_SecondCtrlC(t *testing.T) {
 	node := startNode(t)
 	ctx, hanging := context.WithCancel(t.Context())
 	fault, err := node.Inject(winsim.Fault{Call: "FlushVolume", Delay: time.Hour, Do: func(*winsim.Node) { hanging() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(fault.Remove)
 	term := startInTerminal(t, "volume", "life", "--disk", "3", "--yes")
 	<-ctx.Done()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -37,13 +38,9 @@ func fortyVolumes() winsim.Model {
 func serveNode(t *testing.T, model winsim.Model) (node *winsim.Node, stop, start func()) {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("CSI_PROXY_SOCKET_DIR", dir)
 	end := func() {}

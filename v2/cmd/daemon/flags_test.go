@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestFlags_Directories: what the command line says about directories is published, with one dash
@@ -23,9 +24,7 @@ func TestFlags_Directories(t *testing.T) {
 			var flags daemon.Flags
 			set := flag.NewFlagSet(name, flag.ContinueOnError)
 			flags.Register(set)
-			if err := set.Parse(c.args); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, set.Parse(c.args))
 			if diff := cmp.Diff(c.want, flags.AllowedDirs()); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -51,9 +50,7 @@ func TestFlags_Record(t *testing.T) {
 		var flags daemon.Flags
 		set := flag.NewFlagSet("record", flag.ContinueOnError)
 		flags.Register(set)
-		if err := set.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, set.Parse(c.args))
 		if got := fmt.Sprint(flags.Check()); got != c.want {
 			t.Errorf("%q: %s, want %s", c.args, got, c.want)
 		}

@@ -13,6 +13,7 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -27,9 +28,7 @@ func manyVolumes(t *testing.T, n int) *winsim.Node {
 		}})
 	}
 	emulated, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return emulated
 }
 
@@ -37,9 +36,7 @@ func manyVolumes(t *testing.T, n int) *winsim.Node {
 func looker(t *testing.T, emulated *winsim.Node) func(context.Context) (*node.Description, error) {
 	t.Helper()
 	machine, err := node.NewOn(emulated, node.WorkingDirs(`C:\var\lib\kubelet`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return func(ctx context.Context) (*node.Description, error) {
 		return machine.Describe(ctx, node.Links, node.Shares)
 	}

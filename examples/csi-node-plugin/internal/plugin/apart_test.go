@@ -36,9 +36,7 @@ func liveApart(t *testing.T, disks, volumes int) (took time.Duration, calls int)
 	t.Helper()
 	m := newMachine(t, disks)
 	mounts, err := mounter.New(t.Context(), mountertest.Library(m.Node), mounter.WorkingDirs(kubelet))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	begin := time.Now()
 	var wg sync.WaitGroup
 	for i := range volumes {

@@ -144,9 +144,7 @@ func TestCodes(t *testing.T) {
 			inBothModes(t, func(d *driver) {
 				t := d.t
 				for _, dir := range []string{`\plugins\staging`, `\plugins\empty`} {
-					if err := d.node.Mkdir(kubelet + dir); err != nil {
-						t.Fatal(err)
-					}
+					must(t, d.node.Mkdir(kubelet+dir))
 				}
 				err := test.call(t.Context(), d)
 				if status.Code(err) != test.code || !strings.Contains(status.Convert(err).Message(), test.text) {
@@ -220,9 +218,7 @@ func TestAborted(t *testing.T) {
 		fault, err := d.node.Inject(winsim.Fault{
 			Call: "Format", Times: 1, Delay: time.Hour, Do: func(*winsim.Node) { close(formatting) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer fault.Remove()
 		folders := map[string]string{}
 		for _, disk := range []string{"WINSIM0001", "WINSIM0002"} {
@@ -344,9 +340,7 @@ func TestProbe(t *testing.T) {
 		if response, err := d.Probe(t.Context(), &csi.ProbeRequest{}); err != nil || !response.GetReady().GetValue() {
 			t.Errorf("a healthy node: %v, %v", response, err)
 		}
-		if err := d.node.RemoveAll(kubelet); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.RemoveAll(kubelet))
 		if _, err := d.Probe(t.Context(), &csi.ProbeRequest{}); status.Code(err) != codes.FailedPrecondition {
 			t.Errorf("a node without the kubelet's directory: %v, want FailedPrecondition", err)
 		}

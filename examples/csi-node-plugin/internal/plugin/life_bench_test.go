@@ -197,9 +197,7 @@ func noteWaits(b *testing.B) (waited func() time.Duration) {
 	before := sum()
 	return func() time.Duration {
 		var text bytes.Buffer
-		if err := pprof.Lookup("block").WriteTo(&text, 1); err != nil {
-			b.Fatal(err)
-		}
+		must(b, pprof.Lookup("block").WriteTo(&text, 1))
 		var perSecond int64
 		if _, err := fmt.Sscanf(text.String(), "--- contention:\ncycles/second=%d", &perSecond); err != nil {
 			b.Fatal(err)

@@ -143,9 +143,7 @@ func TestLife_Disk(t *testing.T) {
 			t.Errorf("the usage of a disk of 10 GiB is %v", before)
 		}
 
-		if err := d.node.GrowDisk(number, 15<<30); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.GrowDisk(number, 15<<30))
 		if size := p.expand(15 << 30); size != 15<<30 {
 			t.Errorf("the disk has %d bytes after it has grown to 15 GiB", size)
 		}
@@ -161,9 +159,7 @@ func TestLife_Disk(t *testing.T) {
 		}
 
 		// The next pod gets the disk under another number, with the data of the first.
-		if err := d.node.DetachDisk(number); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.DetachDisk(number))
 		if _, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30}); err != nil { // takes the number
 			t.Fatal(err)
 		}
@@ -230,9 +226,7 @@ func TestUnstage_LostDisk(t *testing.T) {
 				p := newDiskPod(d, "web")
 				p.stage()
 				p.publish()
-				if err := lose(t.Context(), d.node); err != nil {
-					t.Fatal(err)
-				}
+				must(t, lose(t.Context(), d.node))
 				_, err := d.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
 				if status.Code(err) != codes.NotFound {
 					t.Errorf("stats of a disk that is gone: %v, want NotFound", err)
@@ -287,9 +281,7 @@ func TestPaths(t *testing.T) {
 		p.stage()
 		p.publish()
 		p.usage()
-		if err := d.node.WriteFile(target+`\data.txt`, "written by the pod"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.WriteFile(target+`\data.txt`, "written by the pod"))
 		if got, err := d.node.ReadFile(staging + `\data.txt`); err != nil || got != "written by the pod" {
 			t.Errorf("the staged volume has %q, %v", got, err)
 		}

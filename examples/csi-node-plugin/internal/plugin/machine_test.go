@@ -63,9 +63,7 @@ func newMachine(tb testing.TB, disks int) *machine {
 		model.Disks = append(model.Disks, winsim.Disk{Size: 10 * winsim.GiB, Serial: serial(i), SCSI: &winsim.SCSI{Port: 1, Target: uint8(i), BusNumber: "0"}})
 	}
 	node, err := winsim.New(model)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	m := &machine{Node: node, after: map[string]span{}}
 	for _, delay := range delays {
 		for _, call := range delay.calls {
@@ -128,4 +126,12 @@ func (m *machine) worked(within span) (total time.Duration) {
 		}
 	}
 	return total
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

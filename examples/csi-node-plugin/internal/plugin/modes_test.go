@@ -46,9 +46,7 @@ func inBothModes(t *testing.T, test func(d *driver)) {
 func newNode(t *testing.T) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
@@ -67,9 +65,7 @@ type driver struct {
 func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 	tb.Helper()
 	m, err := mounter.New(tb.Context(), mode, mounter.WorkingDirs(kubelet))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = m.Close() })
 	d := &driver{t: tb, node: node, mounter: m, log: &log{}}
 	config := plugin.Config{
@@ -85,9 +81,7 @@ func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 		return plugin.Serve(ctx, listener, config)
 	})
 	conn, err := grpc.NewClient(d.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	d.IdentityClient = csi.NewIdentityClient(conn)
 	d.NodeClient = csi.NewNodeClient(conn)
@@ -99,15 +93,11 @@ func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 func listenAndServe(tb testing.TB, serve func(context.Context, net.Listener) error) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "csi") // names of sockets are short
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "csi.sock")
 	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	done := make(chan error, 1)
 	go func() { done <- serve(ctx, listener) }()
@@ -153,9 +143,7 @@ func paths(tb testing.TB, node *winsim.Node, name string) (staging, target strin
 	staging = kubelet + `\plugins\kubernetes.io\csi\csi-node-plugin.example.com\` + name + `\globalmount`
 	target = kubelet + `\pods\` + name + `\volumes\kubernetes.io~csi\pv\mount`
 	for _, dir := range []string{staging, strings.TrimSuffix(target, `\mount`)} {
-		if err := node.Mkdir(dir); err != nil {
-			tb.Fatal(err)
-		}
+		must(tb, node.Mkdir(dir))
 	}
 	return staging, target
 }

@@ -104,9 +104,7 @@ func sanityConfig(t *testing.T, node *winsim.Node, variant, address, controller,
 	if kind == "smb" {
 		config.SecretsFile = filepath.Join(t.TempDir(), "secrets.yaml")
 		secrets := "NodeStageVolumeSecret: {username: csi, password: csi-Pa55}\n"
-		if err := os.WriteFile(config.SecretsFile, []byte(secrets), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(config.SecretsFile, []byte(secrets), 0o600))
 	}
 	return &config
 }

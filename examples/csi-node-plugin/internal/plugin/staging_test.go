@@ -75,9 +75,7 @@ func TestUnstage_Interrupted(t *testing.T) {
 		p := newDiskPod(d, "web")
 		p.stage()
 		fault, err := d.node.Inject(winsim.Fault{Call: "SetDiskAttributes", Error: 1117})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_, err = d.NodeUnstageVolume(t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging})
 		if status.Code(err) != codes.Internal || fault.Hits() == 0 {
 			t.Errorf("unstage with a disk that cannot be taken offline: %v, want Internal", err)
@@ -96,12 +94,8 @@ func TestUnstage_Twin(t *testing.T) {
 		p := newDiskPod(d, "web")
 		p.stage()
 		twin, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30, Serial: "WINSIM0001"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := setOnline(t.Context(), d.node, twin, true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, setOnline(t.Context(), d.node, twin, true))
 		p.unstage()
 		d.wantOffline(1, true)
 		d.wantOffline(twin, false)
@@ -123,9 +117,7 @@ func TestUnpublish_Unreadable(t *testing.T) {
 				p.stage()
 				p.publish()
 				fault, err := d.node.Inject(broken)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				_, err = d.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: p.handle, VolumePath: p.staging})
 				if err == nil || fault.Hits() == 0 {
 					t.Errorf("nothing is broken: %v", err)
@@ -149,16 +141,10 @@ func TestStage_AfterLoss(t *testing.T) {
 		p.publish()
 		p.write("precious")
 		p.unpublish()
-		if err := d.node.DetachDisk(1); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.node.RemoveAll(p.staging); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.DetachDisk(1))
+		must(t, d.node.RemoveAll(p.staging))
 		number, err := d.node.ReattachDisk(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p.staging, p.target = paths(t, d.node, "web-2")
 		p.stage()
 		p.publish()
@@ -207,23 +193,17 @@ func TestStage_FolderLost(t *testing.T) {
 		p.staging, p.target = paths(t, d.node, "web")
 		root.stage()
 		root.publish()
-		if err := d.node.Mkdir(root.target + `\folder`); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.Mkdir(root.target+`\folder`))
 		p.stage()
 		p.publish()
-		if err := d.node.RemoveAll(root.target + `\folder`); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.RemoveAll(root.target+`\folder`))
 		_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
 			VolumeId: p.handle, StagingTargetPath: p.staging, VolumeCapability: p.capability, Secrets: p.secrets,
 		})
 		if status.Code(err) != codes.NotFound {
 			t.Errorf("stage: %v, want NotFound", err)
 		}
-		if err := d.node.Mkdir(root.target + `\folder`); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.node.Mkdir(root.target+`\folder`))
 		p.write("back")
 		p.wantContent("back")
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
@@ -43,9 +44,7 @@ func TestPath_CheckMappable(t *testing.T) {
 		`\\server\share`: true, `\\server\c`: true, `\\server\cd$`: true, `\\server\1$`: true, `\\server\pipes`: true, `\\server\hidden$`: true,
 	} {
 		path, err := unc.Parse("map share", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if err := path.CheckMappable("map share"); (err == nil) != want || (err != nil && winerr.KindOf(err) != winerr.Denied) {
 			t.Errorf("%s: %v", text, err)
 		}

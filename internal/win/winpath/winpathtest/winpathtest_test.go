@@ -3,6 +3,8 @@ package winpathtest
 import (
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestCorpus(t *testing.T) {
@@ -28,9 +30,7 @@ func TestCorpus(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	cases, err := parse("# remark\n\n## trick\n# why\ninside\tC:\\a\ninvalid\t\"C:\\\\\\x00{ab*3}\"\noutside\tC:\\{x}{y*2}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []Case{
 		{Line: 5, Group: "trick", Path: `C:\a`, Verdict: Inside},
 		{Line: 6, Group: "trick", Path: "C:\\\x00ababab", Verdict: Invalid},

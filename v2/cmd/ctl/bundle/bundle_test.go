@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestCollect(t *testing.T) {
@@ -58,9 +59,7 @@ func TestWrite(t *testing.T) {
 		{Name: "metrics.txt", What: "metrics", Problem: "the address\nis not known"},
 	}
 	var packed bytes.Buffer
-	if err := Write(&packed, files, "A remark.\n", time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Write(&packed, files, "A remark.\n", time.Now()))
 	got := unpack(t, packed.Bytes())
 	want := map[string]string{
 		"support-bundle/contents.txt": "In the bundle:\n  doctor.txt            5 B  what doctor finds\nNot in the bundle:\n  metrics.txt    metrics: the address is not known\nA remark.\n",
@@ -74,19 +73,13 @@ func TestWrite(t *testing.T) {
 func unpack(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
 	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := map[string]string{}
 	for _, f := range archive.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[f.Name] = string(content)
 	}
 	return files
@@ -193,15 +186,11 @@ staged at C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\second-volume\globalmo
 func TestNames_Hostile(t *testing.T) {
 	for _, name := range []string{`<acme>&"4711`, `acme\4711\"x`, "acme\n4711\u202e\u00e9", "acme' 4711`", strings.Repeat("acme4711", 1000)} {
 		encoded, err := json.Marshal(map[string]string{"serialNumber": name})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var plain bytes.Buffer
 		encoder := json.NewEncoder(&plain)
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]string{"serialNumber": name}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, encoder.Encode(map[string]string{"serialNumber": name}))
 		text := fmt.Sprintf("%s\n%s\n%s\n%s\n%q\n%+q\n", encoded, plain.String(), printable.JSON(plain.String()), printable.Text(name), name, name)
 		if got := NewNames(encoded).replace(text); strings.Contains(got, "acme") || strings.Contains(got, "4711") || strings.Count(got, "serial-1") != 6 {
 			t.Errorf("%.200q: %.1000s", name, got)

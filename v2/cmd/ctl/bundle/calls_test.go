@@ -17,6 +17,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 )
@@ -100,9 +101,7 @@ func plantedCalls(t *testing.T) (recording []byte, names planter) {
 	p := planter{}
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	recorder, err := record.Open(t.Context(), record.Config{Path: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := win.Intercept(win.Intercept(struct{ win.Machine }{}, func(_ context.Context, c *win.Call, _ func(context.Context) error) error {
 		if c.Result != nil {
 			p.fill(reflect.ValueOf(c.Result).Elem(), c.Method)
@@ -110,9 +109,7 @@ func plantedCalls(t *testing.T) (recording []byte, names planter) {
 		return nil
 	}), recorder.Intercept)
 	dir, err := m.OpenDirectory(t.Context(), win.Following(`C:\var\lib\kubelet\pods`)) // whose entries are names
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, object := range []reflect.Value{reflect.ValueOf(&m).Elem(), reflect.ValueOf(&dir).Elem()} {
 		for i := range object.NumMethod() {
 			method := object.Type().Method(i)
@@ -128,9 +125,7 @@ func plantedCalls(t *testing.T) (recording []byte, names planter) {
 			object.Method(i).Call(arguments)
 		}
 	}
-	if err := recorder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, recorder.Close())
 	if recording, err = os.ReadFile(file); err != nil {
 		t.Fatal(err)
 	}

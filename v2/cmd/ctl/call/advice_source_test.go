@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // serverTexts returns the string literals with a space of the packages whose errors reach
@@ -49,9 +50,7 @@ func serverTexts(t *testing.T) map[string]string {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	return texts
 }

@@ -12,6 +12,7 @@ import (
 	filesystemv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -54,14 +55,10 @@ func TestVersions(t *testing.T) {
 	}
 	const file = "testdata/versions.txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if b.String() != string(want) {
 		t.Errorf("got\n%s\nwant\n%s\nrun with -update to rewrite it", b.String(), want)
 	}
@@ -76,9 +73,7 @@ func TestToOlder_Context(t *testing.T) {
 		`C:\var\lib\kubelet\plugins\p\v`: filesystemv1beta1.PathContext_PLUGIN,
 	} {
 		var older filesystemv1beta1.MkdirRequest
-		if err := toOlder(name, (&filesystemv2alpha1.MkdirRequest{Path: path}).ProtoReflect(), older.ProtoReflect()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, toOlder(name, (&filesystemv2alpha1.MkdirRequest{Path: path}).ProtoReflect(), older.ProtoReflect()))
 		if older.GetPath() != path || older.GetContext() != want {
 			t.Errorf("%s: got %v, want %s", path, &older, want)
 		}

@@ -20,26 +20,21 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // unzip returns the files of a bundle.
 func unzip(t *testing.T, file string) map[string]string {
 	t.Helper()
 	archive, err := zip.OpenReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer archive.Close()
 	files := map[string]string{}
 	for _, f := range archive.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		content, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[strings.TrimPrefix(f.Name, "support-bundle/")] = string(content)
 	}
 	return files
@@ -57,24 +52,18 @@ func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
 	log := strings.Repeat("I1115 an old line that does not fit\n", bundle.MaxPart/30) +
 		`I1115 12:00:00.000000    1 edge.go:80] "Request" remotePath="\\\\archive\\media" user="CORP\\alice" password="hunter2" request="{\"token\":\"hunter2\"}"` + "\n" +
 		`I1115 12:00:01.000000    1 edge.go:80] "Request" path="C:\\var\\lib\\kubelet\\pods\\acme-pod\\volumes\\kubernetes.io~csi\\pvc-payroll\\mount"` + "\n"
-	if err := errors.Join(os.WriteFile(logFile, []byte(log), 0o600), os.WriteFile(logFile+".crash.1", []byte("panic: password=hunter2\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.WriteFile(logFile, []byte(log), 0o600), os.WriteFile(logFile+".crash.1", []byte("panic: password=hunter2\n"), 0o600)))
 	calls := strings.Repeat(`{"method":"FlushVolume","args":{"id":"an old line that does not fit"}}`+"\n", bundle.MaxPart/60) +
 		`{"method":"SMBMapping","args":{"remote":"\\\\archive\\media","password":"hunter2"}}` + "\n" +
 		`{"method":"DeviceDescriptor","result":{"Serial":"SN 4711"}}` + "\n" +
 		`{"method":"Remove","entry":"C:\\var\\lib\\kubelet\\pods\\acme-pod\\volumes"}` + "\n" +
 		`{"method":"CreateSMBMapping","args":{"request":{"User":"CORP\\al`
-	if err := os.WriteFile(filepath.Join(n.dir, "calls.jsonl"), []byte(calls), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(n.dir, "calls.jsonl"), []byte(calls), 0o600))
 	services = scmtest.New()
 	service, err := services.Create("csi-proxy", scm.Config{
 		Command: `C:\k\csi-proxy.exe -record-calls=` + filepath.Join(n.dir, "calls.jsonl") + ` -log_file=` + logFile + ` -metrics-bind-address=` + strings.TrimPrefix(metrics.URL, "http://") + ` -proxy-password hunter2 -token=hunter2`,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	service.Close()
 	return n, services
 }
@@ -185,9 +174,7 @@ func TestSupportBundle_LongLine(t *testing.T) {
 	dir := t.TempDir()
 	for name, log := range map[string]string{"with an end": strings.Repeat("x", bundle.MaxPart+1) + "\n", "without": strings.Repeat("x", bundle.MaxPart+1)} {
 		logFile := filepath.Join(dir, "log")
-		if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(logFile, []byte(log), 0o600))
 		r := run(t.Context(), "/none", "", "support-bundle", "-o", filepath.Join(dir, name), "--log-file", logFile)
 		if r.code != command.ExitOK || !strings.Contains(r.out, "the last line has more than 4.0 MiB\n") {
 			t.Errorf("%s: %v", name, r)
@@ -204,13 +191,9 @@ func TestSupportBundle_File(t *testing.T) {
 	dir := t.TempDir()
 	other, link, file := filepath.Join(dir, "other"), filepath.Join(dir, "link.zip"), filepath.Join(dir, "bundle.zip")
 	for _, name := range []string{other, file} {
-		if err := os.WriteFile(name, []byte("precious"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, []byte("precious"), 0o644))
 	}
-	if err := os.Symlink(other, link); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(other, link))
 	for _, test := range []struct {
 		file, want string
 		args       []string

@@ -18,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -86,14 +87,10 @@ func TestRun_EndpointMissing(t *testing.T) {
 func TestRun_QueueIsFull(t *testing.T) {
 	dir := socketDir(t)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unix.Close(fd)
 	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"})
-	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)))
 	r := run(t.Context(), dir, "", "disk", "rescan", "--timeout", "5s") // its first connection fills the queue
 	if strings.Contains(r.err, "ended during the call") || !strings.Contains(r.err, "does not accept connections") || r.code != command.ExitUnreachable {
 		t.Errorf("got %+v", r)
@@ -122,9 +119,7 @@ func startSilent(t *testing.T) silent {
 	var wg sync.WaitGroup
 	for _, name := range append(endpoint.All(), endpoint.Control) {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		wg.Go(func() { _ = s.server.Serve(listener) })
 	}
 	t.Cleanup(func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -20,9 +21,7 @@ func TestHeal(t *testing.T) {
 	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
 	n := startNode(t, model)
 	for _, err := range []error{n.emulated.MountFolder(path, volume), n.emulated.DetachDisk(1), n.emulated.Sleep(t.Context(), time.Hour)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	for _, c := range []struct {
 		args, in string

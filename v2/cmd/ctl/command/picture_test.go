@@ -18,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/live"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -42,9 +43,7 @@ func TestWatch_Picture(t *testing.T) {
 	client := call.New(at, "")
 	defer client.Close()
 	node, err := inventory.Source{Client: client, Endpoints: &at}.Node(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	printer := &output.Printer{Colour: true}
 	view := live.View{In: strings.NewReader(""), Printer: printer, Now: func() time.Time { return time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC) }}
 	frame := view.Frame(node, 90, 24)

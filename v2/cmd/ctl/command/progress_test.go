@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -128,9 +129,7 @@ func TestProgress_NamesTheDisk(t *testing.T) {
 		"disk list":    {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
 	} {
 		t.Run(args, func(t *testing.T) {
-			if err := n.emulated.HangDisk(3); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, n.emulated.HangDisk(3))
 			r := startSlow(t.Context(), n, "xterm", strings.Fields(args)...)
 			r.advanceUntil(t, want.waits)
 			if strings.Contains(r.out.String(), want.result) {
@@ -140,9 +139,7 @@ func TestProgress_NamesTheDisk(t *testing.T) {
 			if !strings.Contains(r.out.String(), " of ") {
 				t.Errorf("no limit: %q", r.out)
 			}
-			if err := n.emulated.HealDisk(3); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, n.emulated.HealDisk(3))
 			code := <-r.done
 			before, after, _ := strings.Cut(r.out.String(), want.result)
 			if last := strings.LastIndex(before, "\r\x1b[K"); code != command.ExitOK || strings.Contains(before[last:], "waiting") || strings.Contains(after, "waiting") {
@@ -179,15 +176,11 @@ func TestProgress_Life(t *testing.T) {
 // TestProgress_NarrowTerminal: the line never wraps, because only one line can be erased.
 func TestProgress_NarrowTerminal(t *testing.T) {
 	n := startNode(t, winsim.Default())
-	if err := n.emulated.HangDisk(3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.emulated.HangDisk(3))
 	const narrow = 34
 	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "stats", "3")
 	r.advanceUntil(t, "…")
-	if err := n.emulated.HealDisk(3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.emulated.HealDisk(3))
 	<-r.done
 	for line := range strings.SplitSeq(r.out.String(), "\r\x1b[K") {
 		if strings.Contains(line, "waiting") && utf8.RuneCountInString(line) >= narrow {
@@ -199,9 +192,7 @@ func TestProgress_NarrowTerminal(t *testing.T) {
 // TestProgress_PlainOutput: what is not a capable terminal gets no progress.
 func TestProgress_PlainOutput(t *testing.T) {
 	n := startNode(t, winsim.Default())
-	if err := n.emulated.HangDisk(3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.emulated.HangDisk(3))
 	// The meter would wait on the clock of the test, which nothing sets.
 	r := startSlow(t.Context(), n, "dumb", "disk", "stats", "3", "--timeout", "300ms")
 	if code := <-r.done; code != command.ExitFailure || len(r.clock.waiting) > 0 || strings.Contains(r.out.String(), "\x1b") {
@@ -212,9 +203,7 @@ func TestProgress_PlainOutput(t *testing.T) {
 // TestTimeout_NamesTheDisk: the error of a call that took too long names the object.
 func TestTimeout_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
-	if err := n.emulated.HangDisk(3); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, n.emulated.HangDisk(3))
 	r := run(t.Context(), n.dir, "", "disk", "stats", "3", "--timeout", "300ms")
 	const want = "csi-proxyctl: get disk stats: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
 	if r.code != command.ExitFailure || r.err != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -19,9 +20,7 @@ import (
 func TestReadOnly_OlderServer(t *testing.T) {
 	dir := socketDir(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server, done := grpc.NewServer(), make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() { server.Stop(); <-done })

@@ -30,6 +30,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -63,9 +64,7 @@ func (*calls) RequestDone(string, codes.Code, time.Duration) {}
 func startNode(t *testing.T, model winsim.Model, groups ...string) *node {
 	t.Helper()
 	emulated, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	n := &node{dir: socketDir(t), calls: &calls{methods: map[string]bool{}}, emulated: emulated, groups: groups}
 	n.start(t)
 	t.Cleanup(func() { n.stop() })
@@ -97,9 +96,7 @@ func (n *node) start(t *testing.T) {
 func (n *node) asService(t *testing.T) *scmtest.Manager {
 	t.Helper()
 	for _, name := range []string{"csi-proxy.exe", "new.exe"} {
-		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(name), 0o600))
 	}
 	n.stop()
 	services := scmtest.New()
@@ -112,9 +109,7 @@ func (n *node) asService(t *testing.T) *scmtest.Manager {
 func (n *node) inject(t *testing.T, fault winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := n.emulated.Inject(fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(injection.Remove)
 	return injection
 }
@@ -131,9 +126,7 @@ func (n *node) expect(t *testing.T, want string, args ...string) {
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -189,9 +182,7 @@ func TestTranscripts(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			n := startNode(t, presetOf(t, string(want)))
 			if filepath.Base(file) == "sim.txt" {
 				n.stop()
@@ -244,15 +235,11 @@ func presetOf(t *testing.T, transcript string) winsim.Model {
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 		return
 	}
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := strings.Split(string(content), "\n")
 	for i, line := range strings.Split(got, "\n") {
 		if i >= len(want) || want[i] != line {
@@ -518,9 +505,7 @@ func TestSecret_Prompt(t *testing.T) {
 func TestSecret_File(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	file := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(file, []byte("csi-Pa55\r\nnot this\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("csi-Pa55\r\nnot this\n"), 0o600))
 	if r := run(t.Context(), n.dir, "", "smb", "map", `\\files\data`, "--user", "csi", "--password-file", file); r.code != 0 {
 		t.Error(r)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -58,13 +59,9 @@ func TestWeb(t *testing.T) {
 				t.Fatalf("no address: %s", errs.String())
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, lines.Text(), http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			page, err := io.ReadAll(response.Body)
 			response.Body.Close()
 			if err != nil || !bytes.Contains(page, []byte("WINSIM0005")) {

@@ -24,6 +24,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -68,9 +69,7 @@ var good = service{
 func at(t *testing.T, dir string) doctor.Doctor {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "csi-proxy.log")
-	if err := os.WriteFile(log, []byte("log"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(log, []byte("log"), 0o600))
 	node := endpoint.Node{Dir: dir}
 	client := call.New(node, "")
 	t.Cleanup(client.Close)
@@ -91,13 +90,9 @@ func serveNode(t *testing.T, groups ...string) string {
 func serveModel(t *testing.T, model winsim.Model, groups ...string) string {
 	t.Helper()
 	emulated, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -146,18 +141,14 @@ func TestExamine_Machine(t *testing.T) {
 	}
 	big := filepath.Join(t.TempDir(), "big.log")
 	for i, name := range []string{big, big + ".1", big + ".2"} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
 		if err := os.Truncate(name, int64(i)<<30); err != nil { // sparse
 			t.Fatal(err)
 		}
 	}
 	crashed := filepath.Join(t.TempDir(), "crashed.log")
 	for name, content := range map[string]string{crashed: "log", crashed + ".crash": "", crashed + ".crash.1": "panic: on purpose"} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(name, []byte(content), 0o600))
 	}
 	for name, test := range map[string]struct {
 		change func(*doctor.Doctor)
@@ -201,9 +192,7 @@ func TestExamine_Denied(t *testing.T) {
 		t.Skip("root may connect to every socket")
 	}
 	dir := serveNode(t)
-	if err := os.Chmod(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chmod(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 0))
 	const byDefault = "by default only LocalSystem and members of Administrators may connect"
 	for command, want := range map[string]string{
 		"csi-proxy.exe": byDefault,
@@ -228,9 +217,7 @@ func TestExamine_Foreign(t *testing.T) {
 		t.Skip("only root can give a socket to another user")
 	}
 	dir := serveNode(t)
-	if err := os.Chown(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 54321, -1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 54321, -1))
 	found := at(t, dir).Examine(t.Context())
 	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
 		return strings.Contains(f.Text, "belongs to 54321") && strings.Contains(f.Remedy, "--trusted-owner")
@@ -277,9 +264,7 @@ func TestExamine_Endpoints(t *testing.T) {
 		node := endpoint.Node{Dir: dir}
 		listen := func(version string) *net.UnixListener {
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(endpoint.Name{Group: "disk", Version: version}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			t.Cleanup(func() { listener.Close() })
 			return listener.(*net.UnixListener)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestCheck checks one endpoint in all states that exist on this system.
@@ -38,9 +39,7 @@ func TestCheck(t *testing.T) {
 			}
 			node := newNode(t)
 			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			listener.(*net.UnixListener).SetUnlinkOnClose(false)
 			listener.Close()
 			return node
@@ -94,9 +93,7 @@ func newNode(t *testing.T) endpoint.Node {
 		return endpoint.Node{} // all pipes are in one place
 	}
 	dir, err := os.MkdirTemp("", "ctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return endpoint.Node{Dir: dir}
 }
@@ -105,9 +102,7 @@ func listen(t *testing.T, name endpoint.Name) (endpoint.Node, net.Listener) {
 	t.Helper()
 	node := newNode(t)
 	listener, err := pipe.Listen(t.Context(), node.Path(name), pipe.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return node, listener
 }

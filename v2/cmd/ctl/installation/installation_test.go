@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // at once is time.After for tests.
@@ -36,9 +37,7 @@ func installer(m *scmtest.Manager) *installation.Installer {
 func file(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("program"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("program"), 0o600)))
 	return path
 }
 

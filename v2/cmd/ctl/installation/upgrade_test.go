@@ -13,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // machine is a node whose daemon is a file and serves if its content is healthy.
@@ -28,9 +29,7 @@ func newMachine(t *testing.T, next string) *machine {
 	dir := t.TempDir()
 	m := &machine{Manager: scmtest.New(), binary: filepath.Join(dir, "csi-proxy.exe"), next: filepath.Join(dir, "download.exe")}
 	for file, content := range map[string]string{m.binary: "healthy old", m.next: next} {
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	_, _ = m.Create("csi-proxy", scm.Config{Command: `"` + m.binary + `" -windows-service`})
 	m.Service.Now = scm.Status{State: scm.Running}
@@ -75,9 +74,7 @@ func (m *machine) upgrade(ctx context.Context) error {
 func TestUpgrade(t *testing.T) {
 	m := newMachine(t, "healthy new")
 	m.lingering = 3
-	if err := m.upgrade(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, m.upgrade(t.Context()))
 	if got, old := m.content(t, m.binary), m.content(t, m.binary+".old"); got != "healthy new" || old != "healthy old" {
 		t.Errorf("the program is %q, the old one %q", got, old)
 	}
@@ -87,9 +84,7 @@ func TestUpgrade(t *testing.T) {
 	if want := []string{"copying", "stopping", "waiting", "replacing", "starting", "waiting"}; !slices.Equal(m.steps, want) {
 		t.Errorf("got steps %v, want %v", m.steps, want)
 	}
-	if err := os.WriteFile(m.next, []byte("healthy newer"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(m.next, []byte("healthy newer"), 0o600))
 	if err := m.upgrade(t.Context()); err != nil || m.content(t, m.binary) != "healthy newer" || m.content(t, m.binary+".old") != "healthy new" {
 		t.Errorf("a second upgrade: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // describer is an inspector with a fixed answer.
@@ -36,9 +37,7 @@ func withOther(t *testing.T, d describer) inventory.Source {
 	start(t, newNode(t, "healthy"), dir, "disk", "volume", "filesystem")
 	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})
 	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := grpc.NewServer()
 	extensionv1.RegisterInspectorServer(server, d)
 	go func() { _ = server.Serve(listener) }()
@@ -55,9 +54,7 @@ func inspectorWarning(t *testing.T, s inventory.Source) string {
 	ctx, cancel := context.WithTimeout(t.Context(), inspectorTime)
 	defer cancel()
 	node, err := s.Node(ctx, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(node.Disks) != 2 {
 		t.Errorf("%d disks", len(node.Disks))
 	}

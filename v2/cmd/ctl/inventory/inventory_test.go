@@ -22,6 +22,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -86,9 +87,7 @@ var models = map[string]struct {
 		},
 		arrange: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.GrowPartition(t.Context(), win.PhysicalDrive(3), 2, int64(winsim.GiB)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, node.GrowPartition(t.Context(), win.PhysicalDrive(3), 2, int64(winsim.GiB)))
 		},
 	},
 	"stale": {
@@ -101,9 +100,7 @@ var models = map[string]struct {
 				node.Junction(kubelet+`\plugins\gone`, `\\?\Volume{`+id(9)+`}\`),
 				node.Symlink(kubelet+`\pods\dangling`, kubelet+`\plugins\none`),
 			} {
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 			}
 		},
 	},
@@ -123,9 +120,7 @@ func newNode(t *testing.T, name string) *winsim.Node {
 	model.Disks = append(model.Disks[:1], m.disks...)
 	model.Volumes = m.volumes
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m.arrange != nil {
 		m.arrange(t, node)
 	}
@@ -160,9 +155,7 @@ func socketDir(t *testing.T) string {
 		return ""
 	}
 	dir, err := os.MkdirTemp("", "inv") // TempDir's name is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -178,9 +171,7 @@ func source(t *testing.T, dir string) inventory.Source {
 func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
 	t.Helper()
 	node, err := s.Node(t.Context(), paths, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return node.Draw(&output.Printer{Format: output.Table}, width)
 }
 
@@ -189,14 +180,10 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (run with -update to rewrite it):\n%s", file, diff)
 	}
@@ -261,9 +248,7 @@ func TestNode_NoSystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "raw"), dir, "disk", "volume")
 	node, err := source(t, dir).Node(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != warning.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
 		t.Errorf("%d disks, warnings %+v", len(node.Disks), node.Problems)
 	}
@@ -274,9 +259,7 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "stale"), dir, "disk", "volume", "system")
 	node, err := source(t, dir).Node(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != warning.Unseen {
 		t.Errorf("stale mounts %+v, warnings %+v", node.Stale(), node.Problems)
 	}
@@ -309,13 +292,9 @@ func TestVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := source(t, serve(t, newNode(t, "lagging")))
 			all, err := s.Volumes(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			one, err := s.VolumesOn(t.Context(), 2, 3)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
 				t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
 			}
@@ -332,13 +311,9 @@ func TestNode_JSON(t *testing.T) {
 		for from, serve := range sources {
 			t.Run(name+" from the "+from, func(t *testing.T) {
 				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil, false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				encoded, err := json.Marshal(n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "warnings", "partitions", "mountPaths", "links"} {
 					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
 						t.Errorf("%s is null in %s", list, encoded)
@@ -356,9 +331,7 @@ func TestNode_Interrupted(t *testing.T) {
 	start(t, node, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer fault.Remove()
 	if _, err := source(t, dir).Node(ctx, nil, false); err == nil {
 		t.Error("there is an answer")

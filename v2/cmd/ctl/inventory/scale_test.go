@@ -8,6 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -34,15 +35,11 @@ func crowded() winsim.Model {
 // 500.
 func TestNode_Crowded(t *testing.T) {
 	node, err := winsim.New(crowded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := socketDir(t)
 	start(t, node, dir)
 	found, err := source(t, dir).Node(t.Context(), nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(found.Problems) != 2 || found.Problems[0].Kind != warning.Offline || found.Problems[1].Kind != warning.Full {
 		t.Fatalf("problems %+v", found.Problems)
 	}

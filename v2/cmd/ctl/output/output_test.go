@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 func TestParseSize(t *testing.T) {
@@ -72,9 +73,7 @@ func TestValue_YAML(t *testing.T) {
 		A string   `json:"a"`
 		L []string `json:"l"`
 	}{"true", `\\?\Volume{x}\`, []string{}}
-	if err := p.Value(value, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Value(value, nil))
 	if want := "z: \"true\"\na: \\\\?\\Volume{x}\\\nl: []\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
@@ -105,9 +104,7 @@ func TestPrintable(t *testing.T) {
 	p := output.Printer{Out: &out, NoHeaders: true, Colour: true}
 	rows := output.Rows{Header: []string{"SERIAL"}}
 	rows.Add(output.Cell{Text: hostile, Style: output.Good})
-	if err := p.Value(nil, func() string { return p.Table(&rows) + "\x1b[2J" + p.Paint(output.Bad, "bad") }); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Value(nil, func() string { return p.Table(&rows) + "\x1b[2J" + p.Paint(output.Bad, "bad") }))
 	if want := "\x1b[32m" + harmless + "\x1b[0m\n<U+001B>[2J\x1b[31mbad\x1b[0m"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
@@ -118,9 +115,7 @@ func TestValue_YAMLHostile(t *testing.T) {
 	const serial = "\u009b2J\u202eabc\x1b[m\u2066\U000e0001\nx"
 	var out bytes.Buffer
 	p := output.Printer{Out: &out, Format: output.YAML}
-	if err := p.Value(map[string]string{"serial": serial}, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Value(map[string]string{"serial": serial}, nil))
 	if at := strings.IndexFunc(strings.TrimSpace(out.String()), func(r rune) bool { return !unicode.IsPrint(r) }); at >= 0 {
 		t.Errorf("unprintable at %d: %q", at, out.String())
 	}
@@ -136,9 +131,7 @@ func TestValue_JSON(t *testing.T) {
 	const serial = "\u009b2J\u202eabc\x1b[m"
 	var out bytes.Buffer
 	p := output.Printer{Out: &out, Format: output.JSON}
-	if err := p.Value(map[string]string{"serial": serial}, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Value(map[string]string{"serial": serial}, nil))
 	if want := `"\u009b2J\u202eabc\u001b[m"`; !strings.Contains(out.String(), want) {
 		t.Errorf("got %q, want %s", out.String(), want)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/reference"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestPages_AreThoseOfDocs fails after a change without 'make generate'.
@@ -30,12 +31,8 @@ func TestPages_AreThoseOfDocs(t *testing.T) {
 func TestWrite_RemovesOldPages(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "gone.md")
-	if err := os.WriteFile(old, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := reference.Write(dir, command.Root()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(old, nil, 0o600))
+	require.NoError(t, reference.Write(dir, command.Root()))
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the page of a command that is gone is still there")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // connect opens the service manager of this machine. The tests need an administrator and
@@ -18,9 +19,7 @@ func connect(t *testing.T) (manager scm.Manager, name string) {
 		t.Skip("CSI_PROXY_TEST_SERVICE is not set: services would be installed on this machine")
 	}
 	manager, err := scm.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(manager.Close)
 	return manager, fmt.Sprintf("csi-proxyctl-test-%d", os.Getpid())
 }
@@ -97,8 +96,6 @@ func TestService(t *testing.T) {
 func TestEvents_Twice(t *testing.T) {
 	manager, name := connect(t)
 	for _, change := range []func(string) error{manager.RegisterEvents, manager.RegisterEvents, manager.RemoveEvents, manager.RemoveEvents} {
-		if err := change(name); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, change(name))
 	}
 }

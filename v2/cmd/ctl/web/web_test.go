@@ -15,6 +15,7 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/web"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // site is a server whose node the test decides.
@@ -89,13 +90,9 @@ func start(t *testing.T) *site {
 			}
 		},
 	}
-	if err := server.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Start(t.Context()))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener) }()
@@ -116,19 +113,13 @@ func (s *site) describe(serial string) {
 func (s *site) do(t *testing.T, method, url, host string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	request.Host = host
 	response, err := s.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return response, string(body)
 }
 
@@ -142,13 +133,9 @@ type stream struct {
 func (s *site) events(t *testing.T) stream {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.address+"events", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	response, err := s.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Fatalf("%s %s", response.Status, response.Header)
 	}
@@ -314,9 +301,7 @@ func TestServer_Stop(t *testing.T) {
 	viewer.expect("node", "", "seen", "")
 	<-s.asked // stop during a description
 	s.stop()
-	if err := <-s.ended; err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, <-s.ended)
 	viewer.expect("end", "")
 	if _, err := s.client.Get(s.address); err == nil { //nolint:bodyclose,noctx // it fails
 		t.Error("the address answers after the end")

@@ -23,6 +23,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -69,37 +70,27 @@ var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 func write(t testing.TB, node inventory.Node) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := webpage.Write(&b, node, noon); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, webpage.Write(&b, node, noon))
 	return b.String()
 }
 
 func writeLive(t testing.TB, node inventory.Node) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := webpage.New(node).WriteLive(&b, noon, "/token/events"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, webpage.New(node).WriteLive(&b, noon, "/token/events"))
 	return b.String()
 }
 
 // TestWriteContent compares with a file, which shows in a review what a change does.
 func TestWriteContent(t *testing.T) {
 	var b bytes.Buffer
-	if err := webpage.New(named("NAME")).WriteContent(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, webpage.New(named("NAME")).WriteContent(&b))
 	golden := filepath.Join("testdata", "content.html")
 	if *update {
-		if err := os.WriteFile(golden, b.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, b.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
 		t.Errorf("-update rewrites %s (-want +got):\n%s", golden, diff)
 	}
@@ -109,9 +100,7 @@ func TestWriteContent(t *testing.T) {
 func walk(t testing.TB, page string, visit func(n *html.Node)) {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for n := range root.Descendants() {
 		if n.Type == html.ElementNode {
 			visit(n)

@@ -16,6 +16,7 @@ import (
 	iscsiv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // A server answers one version only: its pipe is named after it.
@@ -114,9 +115,7 @@ func BenchmarkAlias(b *testing.B) {
 	for _, name := range []string{"filesystem/v1", "filesystem/v2alpha1"} {
 		b.Run(name, func(b *testing.B) {
 			found, err := grpcapi.Select([]string{name})
-			if err != nil {
-				b.Fatal(err)
-			}
+			require.NoError(b, err)
 			var r registrar
 			found[0].Register(&r, new(recorder).services())
 			method := r.desc.Methods[0]

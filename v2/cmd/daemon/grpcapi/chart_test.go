@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestSelect_Chart: the Helm chart admits the API groups and versions that there are, and no others.
 func TestSelect_Chart(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", "charts", "csi-proxy", "values.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var schema struct {
 		Properties struct {
 			APIGroups struct {
@@ -23,9 +22,7 @@ func TestSelect_Chart(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &schema); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &schema))
 	admits := regexp.MustCompile(schema.Properties.APIGroups.Items.Pattern).MatchString
 	groups := map[string]bool{}
 	versions := map[string]bool{"v3": true, "": true}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
@@ -30,9 +31,7 @@ func dial(t *testing.T, e grpcapi.Endpoint, s grpcapi.Services, options ...grpc.
 	conn, err := grpc.NewClient("passthrough:///"+e.Name(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		if err := conn.Close(); err != nil {
 			t.Errorf("close connection: %v", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/api"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -116,9 +117,7 @@ func TestStatus_WindowsCode(t *testing.T) {
 			t.Errorf("Status(%v) has code %d, want %d", tt.err, got, tt.want)
 		}
 		bytes, err := proto.Marshal(s.Proto())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		// As gRPC encodes both: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 		if headers := 3*len(s.Message()) + len(bytes)*4/3; headers > 7<<10 {
 			t.Errorf("the headers of %.40q have %d bytes; many clients accept 8 KiB", s.Message(), headers)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // The rule behind aliases. An old request is read as the newer one: each of its
@@ -74,9 +75,7 @@ func service(t *testing.T, group, version string) protoreflect.ServiceDescriptor
 	t.Helper()
 	name := protoreflect.FullName(endpoint(t, group+"/"+version).ServiceName())
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return found.(protoreflect.ServiceDescriptor)
 }
 

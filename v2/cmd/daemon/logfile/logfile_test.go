@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/logfile"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // newConfig is a log in a directory that does not exist yet, with 100 bytes and 2 backups.
@@ -123,9 +124,7 @@ func TestFile_ContinuesAfterRestart(t *testing.T) {
 	for i := range 5 {
 		f := open(t, cfg)
 		put(t, f, line(i))
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, f.Close())
 	}
 	want(t, cfg, line(4), line(2)+line(3), line(0)+line(1))
 	// With fewer backups, those that are too many go.
@@ -143,9 +142,7 @@ func TestFile_KilledWhileItExchanged(t *testing.T) {
 	for i := range 4 {
 		put(t, f, line(i))
 	}
-	if err := errors.Join(f.Close(), os.Rename(cfg.Path, cfg.Path+".0")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(f.Close(), os.Rename(cfg.Path, cfg.Path+".0")))
 	f = open(t, cfg)
 	for i := range 3 {
 		put(t, f, line(4+i))
@@ -158,9 +155,7 @@ func TestFile_RemovesOldBackups(t *testing.T) {
 	cfg := newConfig(t)
 	f := open(t, cfg)
 	for _, name := range []string{".4", ".17", ".007", ".old", ".4.zip"} {
-		if err := os.WriteFile(cfg.Path+name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(cfg.Path+name, nil, 0o600))
 	}
 	for i := range 3 {
 		put(t, f, line(i))
@@ -215,16 +210,12 @@ func TestFile_Fails(t *testing.T) {
 		var failures []error
 		fallback := &bytes.Buffer{}
 		cfg.Fallback, cfg.Failed = fallback, func(err error) { failures = append(failures, err) }
-		if err := os.MkdirAll(cfg.Path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(cfg.Path, 0o755))
 		f := open(t, cfg)
 		put(t, f, line(0))
 		time.Sleep(2 * time.Second) // in the bubble; so it is tried again
 		put(t, f, line(1))
-		if err := os.Remove(cfg.Path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(cfg.Path))
 		put(t, f, line(2)) // too early
 		if got := fallback.String(); got != line(0)+line(1)+line(2) || len(failures) != 1 {
 			t.Errorf("the fallback has %q, and there were failures %v; want all lines and one failure", got, failures)
@@ -246,9 +237,7 @@ func TestFile_Closed(t *testing.T) {
 	f := open(t, cfg)
 	put(t, f, line(0))
 	for range 2 {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, f.Close())
 	}
 	if _, err := f.Write([]byte("x")); !errors.Is(err, fs.ErrClosed) {
 		t.Errorf("write after close: %v", err)
@@ -261,9 +250,7 @@ func TestFile_Closed(t *testing.T) {
 func TestFile_CannotRename(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.Backups = 1
-	if err := os.MkdirAll(filepath.Join(cfg.Path+".1", "in the way"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(cfg.Path+".1", "in the way"), 0o755))
 	f := open(t, cfg)
 	for i := range 5 {
 		put(t, f, line(i))

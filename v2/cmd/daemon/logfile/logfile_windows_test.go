@@ -3,6 +3,8 @@ package logfile_test
 import (
 	"os"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestFile_HeldOpen: a reader that does not share deletion, as Go's do not, is in the way of
@@ -13,9 +15,7 @@ func TestFile_HeldOpen(t *testing.T) {
 	put(t, f, line(8)+line(9))
 	put(t, f, line(0))
 	reader, err := os.Open(cfg.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := 1; i < 5; i++ {
 		put(t, f, line(i))
 	}
@@ -38,9 +38,7 @@ func TestFile_BackupHeldOpen(t *testing.T) {
 		put(t, f, line(i))
 	}
 	reader, err := os.Open(cfg.Path + ".1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	put(t, f, line(10))
 	put(t, f, line(11))
 	if got, err := os.ReadFile(cfg.Path); err != nil || string(got) != line(8)+line(9)+line(10)+line(11) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -93,14 +94,10 @@ func TestNames(t *testing.T) {
 	}
 	const golden = "testdata/names.txt"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.String() != string(want) {
 		t.Errorf("metrics are\n%swant\n%s", &got, want)
 	}
@@ -146,9 +143,7 @@ func TestMetrics_Processes(t *testing.T) {
 			if rest, found := strings.CutPrefix(line, `csi_proxy_connections{process="`); found {
 				name, value, _ := strings.Cut(rest, `"} `)
 				n, err := strconv.Atoi(value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				got[name] = n
 			}
 		}
@@ -426,9 +421,7 @@ func TestRun(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
 	if _, err := http.Get("http://" + address + "/healthz"); err == nil { //nolint:noctx,bodyclose // a test
 		t.Error("it is served after Run")
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -15,16 +16,10 @@ import (
 func TestListen_RefusesBusyServer(t *testing.T) {
 	path := newPath(t)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer unix.Close(fd)
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	require.NoError(t, unix.Listen(fd, 0))
 	for {
 		conn, err := dial(path)
 		if err != nil { // the queue is full

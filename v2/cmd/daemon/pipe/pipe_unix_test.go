@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -26,9 +27,7 @@ import (
 func newDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -43,9 +42,7 @@ func newPath(t *testing.T) string {
 func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listener.SetUnlinkOnClose(false)
 	listener.Close()
 }
@@ -56,9 +53,7 @@ func dial(path string) (net.Conn, error) { return net.Dial("unix", path) }
 func mustListen(t *testing.T, path string) net.Listener {
 	t.Helper()
 	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { listener.Close() })
 	return listener
 }
@@ -67,14 +62,10 @@ func mustListen(t *testing.T, path string) net.Listener {
 func wantServed(t *testing.T, listener net.Listener) {
 	t.Helper()
 	client, err := dial(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer client.Close()
 	server, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server.Close()
 }
 
@@ -95,9 +86,7 @@ func wantError(t *testing.T, err error, kind winerr.Kind, path string, parts ...
 func modeOf(t *testing.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return info.Mode()
 }
 
@@ -133,17 +122,13 @@ func TestListen_ExistingDirectory(t *testing.T) {
 		t.Run(test.mode.String(), func(t *testing.T) {
 			path := newPath(t)
 			dir := filepath.Dir(path)
-			if err := os.Chmod(dir, test.mode); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Chmod(dir, test.mode))
 			listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 			if err == nil {
 				listener.Close()
 			}
 			if test.ok {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 			} else {
 				mode := (test.mode | fs.ModeDir).String()
 				wantError(t, err, winerr.Denied, path, dir+" ", mode, fmt.Sprintf("uid %d", os.Geteuid()), "chmod 700")
@@ -182,9 +167,7 @@ func TestListen_DirectoryOfAnother(t *testing.T) {
 		t.Skip("only root can give a directory away; TestCheckDir_Owner tests the rule")
 	}
 	path := newPath(t)
-	if err := os.Chown(filepath.Dir(path), 12345, -1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chown(filepath.Dir(path), 12345, -1))
 	_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 	wantError(t, err, winerr.Denied, path, "owner uid 12345", "chown")
 }
@@ -193,9 +176,7 @@ func TestListen_DirectoryIsLink(t *testing.T) {
 	real, top := newDir(t), newDir(t)
 	for name, target := range map[string]string{"link": real, "dangling": filepath.Join(top, "none")} {
 		path := filepath.Join(top, name, "test.sock")
-		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(target, filepath.Join(top, name)))
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Invalid, path, "link")
 	}
@@ -206,9 +187,7 @@ func TestListen_DirectoryIsLink(t *testing.T) {
 
 func TestListen_DirectoryIsFile(t *testing.T) {
 	file := filepath.Join(newDir(t), "file")
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, path := range []string{filepath.Join(file, "test.sock"), filepath.Join(file, "below", "test.sock")} {
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Invalid, path, file)
@@ -221,9 +200,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 			t.Skip("permission bits do not bind root; the next case does")
 		}
 		top := newDir(t)
-		if err := os.Chmod(top, 0o500); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chmod(top, 0o500))
 		for _, path := range []string{filepath.Join(top, "test.sock"), filepath.Join(top, "below", "test.sock")} {
 			_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 			wantError(t, err, winerr.Denied, path, "this user may write to")
@@ -284,13 +261,9 @@ func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := at(name)
-			if err := create(path); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, create(path))
 			before, err := os.Lstat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = pipe.Listen(t.Context(), path, pipe.Config{})
 			wantError(t, err, winerr.Exists, path, "not a socket", before.Mode().String())
 			after, err := os.Lstat(path)
@@ -305,9 +278,7 @@ func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
 func TestListen_RefusesSocketOfAnotherType(t *testing.T) {
 	path := newPath(t)
 	other, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer other.Close()
 	_, err = pipe.Listen(t.Context(), path, pipe.Config{})
 	wantError(t, err, winerr.Exists, path, "stop it first")
@@ -319,9 +290,7 @@ func TestListen_RefusesSocketOfAnotherType(t *testing.T) {
 func TestListener_Close_RemovesSocket(t *testing.T) {
 	path := newPath(t)
 	listener := mustListen(t, path)
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, listener.Close())
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after close: %v, want fs.ErrNotExist", err)
 	}
@@ -345,13 +314,9 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 func TestListen_DirectoryLockedByOthers(t *testing.T) {
 	dir := newDir(t)
 	lock, err := os.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, unix.Flock(int(lock.Fd()), unix.LOCK_EX))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = pipe.Listen(ctx, filepath.Join(dir, "s"), pipe.Config{})

@@ -25,6 +25,7 @@ import (
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/echo"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -160,9 +161,7 @@ func rawTurn(b *testing.B, path string, callers int) turn {
 	conns := make([]net.Conn, callers)
 	for i := range conns {
 		conn, err := net.Dial("unix", path)
-		if err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, err)
 		b.Cleanup(func() { conn.Close() })
 		conns[i] = conn
 	}
@@ -188,9 +187,7 @@ func BenchmarkClients(b *testing.B) {
 			conns := make([]*grpc.ClientConn, clients)
 			for i := range conns {
 				conns[i] = dial(b, path)
-				if err := conns[i].Invoke(b.Context(), filesystemv1.Filesystem_PathExists_FullMethodName, request, &filesystemv1.PathExistsResponse{}); err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, conns[i].Invoke(b.Context(), filesystemv1.Filesystem_PathExists_FullMethodName, request, &filesystemv1.PathExistsResponse{}))
 			}
 			held := inUse() - before
 			turn := grpcTurnOver(b, conns, filesystemv1.Filesystem_PathExists_FullMethodName, request, answer)
@@ -236,9 +233,7 @@ func inUse() int64 {
 func socketDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -246,9 +241,7 @@ func socketDir(b *testing.B) string {
 func dial(b *testing.B, path string) *grpc.ClientConn {
 	b.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -257,9 +250,7 @@ func dial(b *testing.B, path string) *grpc.ClientConn {
 func startDaemon(b *testing.B, dir string) {
 	b.Helper()
 	machine, err := winsim.New(winsim.Default())
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -304,9 +295,7 @@ func listenOn(b *testing.B, dir, name string) (path string, listener net.Listene
 	b.Helper()
 	path = filepath.Join(dir, name+".sock")
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	b.Cleanup(func() { listener.Close() })
 	return path, listener
 }

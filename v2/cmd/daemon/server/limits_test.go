@@ -25,6 +25,7 @@ import (
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -92,9 +93,7 @@ func until[F http2.Frame](c rawClient) (F, error) {
 // TestLimits_Announced: the server announces its limits of headers and streams.
 func TestLimits_Announced(t *testing.T) {
 	settings, err := until[*http2.SettingsFrame](start(t, always).greet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for setting, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 200, http2.SettingMaxHeaderListSize: 8 << 10} {
 		if got, _ := settings.Value(setting); got != want {
 			t.Errorf("%s is %d, want %d", setting, got, want)
@@ -184,9 +183,7 @@ func TestLimits_Pings(t *testing.T) {
 		}
 	}
 	frame, err := until[*http2.GoAwayFrame](conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := string(frame.DebugData()); !strings.Contains(got, "too_many_pings") {
 		t.Errorf("got %q", got)
 	}
@@ -210,9 +207,7 @@ func TestLimits_Connections(t *testing.T) {
 		conn := r.greet()
 		for acknowledged := false; !acknowledged; { // the server has read the greeting
 			frame, err := until[*http2.SettingsFrame](conn)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			acknowledged = frame.IsAck()
 		}
 		silent = append(silent, conn)
@@ -364,9 +359,7 @@ func TestLimits_Arrival(t *testing.T) {
 	if err == nil {
 		_, err = watch.Recv()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	answers := make(chan error, 2)
 	for _, path := range []string{"slow", "header"} {
 		go func() {
@@ -377,9 +370,7 @@ func TestLimits_Arrival(t *testing.T) {
 	}
 	for _, part := range []int{0, 3, 100} {
 		c := r.greet()
-		if err := c.half(1, 1000, part); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.half(1, 1000, part))
 		r.mustEnd(c)
 	}
 	close(finish)
@@ -428,9 +419,7 @@ func TestLimits_Pause(t *testing.T) {
 			conn, err := dialEndpoint(ctx, r.path("v1"))
 			return gate{conn, &closed}, err
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer conn.Close()
 	client := filesystemv1.NewFilesystemClient(conn)
 	ask := func(path string) {
@@ -471,17 +460,13 @@ func TestLimits_Canceled(t *testing.T) {
 		var frames bytes.Buffer
 		framer := http2.NewFramer(&frames, nil)
 		for range 100 {
-			if err := errors.Join(writeCall(framer, id, make([]byte, 5), true), framer.WriteRSTStream(id, http2.ErrCodeCancel)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errors.Join(writeCall(framer, id, make([]byte, 5), true), framer.WriteRSTStream(id, http2.ErrCodeCancel)))
 			id += 2
 		}
 		if _, err := c.Write(frames.Bytes()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.whole(id); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, c.whole(id))
 		if got, err := c.answered(id); got != "0" {
 			t.Fatalf("after %d canceled calls: status %q, %v", id/2, got, err)
 		}
@@ -499,9 +484,7 @@ func TestLimits_Canceled(t *testing.T) {
 func TestLimits_HalfAHeader(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.MaxConnections = 2 })
 	c := r.greet()
-	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders()[:10], EndStream: true}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders()[:10], EndStream: true}))
 	r.mustServe()
 	r.mustEnd(c)
 }

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/net/http2"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // testLimits has room for a number of connections.
@@ -220,9 +222,7 @@ func TestConnection_End(t *testing.T) {
 			t.Error("the server has seen what came after the end")
 		}
 		frame, err := client.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if away, ok := frame.(*http2.GoAwayFrame); !ok || string(away.DebugData()) != reasonConnections || away.ErrCode != http2.ErrCodeNo || away.LastStreamID != 0 {
 			t.Errorf("got %v", frame)
 		}

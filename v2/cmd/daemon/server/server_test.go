@@ -26,6 +26,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 )
@@ -71,9 +72,7 @@ func startCold(t *testing.T, pathExists func(context.Context, string) (bool, err
 	t.Helper()
 	place := newPlace(t)
 	endpoints, err := grpcapi.Select([]string{"filesystem/v1", "filesystem/v1alpha1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ready := make(chan struct{})
 	cfg := server.Config{
 		Endpoints: endpoints,
@@ -182,17 +181,13 @@ func TestRun_Health(t *testing.T) {
 	}
 	// A watcher learns of the stop before the connection ends.
 	watch, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first, err := watch.Recv(); err != nil || first.Status != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("first state: %v, %v", first, err)
 	}
 	// One of a service that is not there has nothing to learn.
 	unknown, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{Service: "v1.Disk"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if first, err := unknown.Recv(); err != nil || first.Status != healthv1.HealthCheckResponse_SERVICE_UNKNOWN {
 		t.Fatalf("first state of a service of another endpoint: %v, %v", first, err)
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // newPlace makes a place for endpoints: a directory with a name that is short enough for sockets, unlike
@@ -15,9 +17,7 @@ import (
 func newPlace(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "server")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
