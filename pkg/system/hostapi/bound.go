@@ -22,30 +22,24 @@ func bind(h host) boundHost {
 	return boundHost{ctx: context.Background(), host: h} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }
 
-// WithContext implements ContextBinder.
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
 	b.ctx = ctx
 	return b
 }
 
-// OnlyServices implements ServiceLimiter.
 func (b boundHost) OnlyServices(list *servicelist.List) HostAPI {
 	b.host.list = list
 	return b
 }
 
-// GetBIOSSerialNumber implements HostAPI.
 func (b boundHost) GetBIOSSerialNumber() (string, error) { return b.host.serialNumber(b.ctx) }
 
-// GetService implements HostAPI.
 func (b boundHost) GetService(name string) (*ServiceInfo, error) {
 	return b.host.service(b.ctx, name)
 }
 
-// StartService implements HostAPI.
 func (b boundHost) StartService(name string) error { return b.host.startService(b.ctx, name) }
 
-// StopService implements HostAPI.
 func (b boundHost) StopService(name string, force bool) error {
 	return b.host.stopService(b.ctx, name, force)
 }

@@ -40,11 +40,11 @@ func (b boundHost) OnlyVolumeOnDisk(diskNumber uint32) (string, error) {
 }
 
 func (b boundHost) MountVolume(volumeID, targetPath string) error {
-	return b.host.mountVolume(b.ctx, volumeID, targetPath)
+	return b.host.atFolder(b.ctx, opMount, volumeID, targetPath, policy.Mount, b.host.mount)
 }
 
 func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
-	return b.host.unmountVolume(b.ctx, volumeID, targetPath)
+	return b.host.atFolder(b.ctx, opUnmount, volumeID, targetPath, policy.Unmount, b.host.unmount)
 }
 
 func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {

@@ -12,16 +12,17 @@ import (
 
 const opMount = "mount volume"
 
-func (h host) mountVolume(ctx context.Context, volumeID, targetPath string) error {
-	id, err := parseID(opMount, volumeID)
+// atFolder does something to a volume at a folder when it is its turn.
+func (h host) atFolder(ctx context.Context, op, volumeID, path string, access policy.Access, do func(context.Context, work) error) error {
+	id, err := parseID(op, volumeID)
 	if err != nil {
 		return err
 	}
-	w := work{op: opMount, volume: id, path: targetPath, limits: h.limits}
-	if err := checkFolder(w, policy.Mount); err != nil {
+	w := work{op: op, volume: id, path: path, limits: h.limits}
+	if err := checkFolder(w, access); err != nil {
 		return err
 	}
-	return h.change(ctx, w, func(ctx context.Context) error { return h.mount(ctx, w) })
+	return h.change(ctx, w, func(ctx context.Context) error { return do(ctx, w) })
 }
 
 // mount shows a volume at a folder, which it makes if the path does not exist. It never

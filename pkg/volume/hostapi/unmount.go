@@ -13,18 +13,6 @@ import (
 
 const opUnmount = "unmount volume"
 
-func (h host) unmountVolume(ctx context.Context, volumeID, targetPath string) error {
-	id, err := parseID(opUnmount, volumeID)
-	if err != nil {
-		return err
-	}
-	w := work{op: opUnmount, volume: id, path: targetPath, limits: h.limits}
-	if err := checkFolder(w, policy.Unmount); err != nil {
-		return err
-	}
-	return h.change(ctx, w, func(ctx context.Context) error { return h.unmount(ctx, w) })
-}
-
 // unmount takes a volume away from a folder and keeps the folder. It reads from the folder
 // itself whether there is something to do and whether it was done: Windows does not document
 // what DeleteVolumeMountPoint returns for a folder without a volume or with one that is gone.

@@ -40,7 +40,7 @@ func (w *Wine) New(ctx context.Context) (_ *Prefix, err error) {
 	if err != nil {
 		return nil, err
 	}
-	open.add(p)
+	open.Store(p, true)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -208,7 +208,7 @@ func (p *Prefix) Shares(dir string) error {
 // nothing and answers the same.
 func (p *Prefix) Close() error {
 	p.close.Do(func() {
-		defer open.remove(p)
+		defer open.Delete(p)
 		p.err = p.stop()
 		p.err = errors.Join(p.err, os.RemoveAll(p.dir))
 		if p.owned != nil {

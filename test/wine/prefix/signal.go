@@ -5,36 +5,12 @@ package prefix
 import (
 	"os"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 )
 
-// prefixes are those that are open.
-type prefixes struct {
-	mu  sync.Mutex
-	all []*Prefix
-}
-
-var open prefixes
-
-func (s *prefixes) add(p *Prefix) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = append(s.all, p)
-}
-
-func (s *prefixes) remove(p *Prefix) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(other *Prefix) bool { return other == p })
-}
-
-func (s *prefixes) list() []*Prefix {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.all)
-}
+// open are the prefixes that are open.
+var open sync.Map // of *Prefix
 
 // CloseOnSignal closes all prefixes when this process is interrupted or terminated, before
 // it ends of that.
@@ -43,8 +19,8 @@ func CloseOnSignal() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		received := (<-signals).(syscall.Signal)
-		for _, p := range open.list() {
-			p.Close()
+		for p := range open.Range {
+			p.(*Prefix).Close()
 		}
 		signal.Reset(received)
 		_ = syscall.Kill(syscall.Getpid(), received)

@@ -323,7 +323,7 @@ func checkVersion(name endpoint.Name) error {
 
 // lookUp returns a method of a version, or nil.
 func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
-	service := services()[name]
+	service := serviceOf(name)
 	if service == nil {
 		return nil
 	}
@@ -335,16 +335,11 @@ func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
 	return nil
 }
 
-// services maps versions to their service descriptors.
-var services = sync.OnceValue(func() map[endpoint.Name]protoreflect.ServiceDescriptor {
-	found := map[endpoint.Name]protoreflect.ServiceDescriptor{}
-	for _, file := range files {
-		all := file.Services()
-		for i := range all.Len() {
-			service := all.Get(i)
-			group := strings.ToLower(string(service.Name()))
-			found[endpoint.Name{Group: group, Version: string(file.Package())}] = service
-		}
+// serviceOf returns the service of a version, or nil.
+func serviceOf(name endpoint.Name) protoreflect.ServiceDescriptor {
+	file, err := protoregistry.GlobalFiles.FindFileByPath("github.com/kubernetes-csi/csi-proxy/client/api/" + name.String() + "/api.proto")
+	if err != nil {
+		return nil
 	}
-	return found
-})
+	return file.Services().Get(0)
+}

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite testdata")
 func TestVersions(t *testing.T) {
 	var b strings.Builder
 	for _, name := range endpoint.All() {
-		newest := services()[endpoint.Name{Group: name.Group, Version: endpoint.Newest(name.Group)}]
+		newest := serviceOf(endpoint.Name{Group: name.Group, Version: endpoint.Newest(name.Group)})
 		if newest == nil {
 			t.Fatalf("the newest version of %s is not linked", name.Group)
 		}
