@@ -166,6 +166,34 @@ func TestHeal(t *testing.T) {
 	}
 }
 
+// TestHeal_Denied: a share denies access after a restart. Its link goes if its mapping is still there, has
+// lost its credentials, and both looks see the same.
+func TestHeal_Denied(t *testing.T) {
+	for name, c := range map[string]struct {
+		mapped bool // Windows keeps mappings across a restart
+		times  int
+		code   winerr.Code
+		want   wholenode.StaleState
+		reason string
+	}{
+		"mapping without credentials": {true, 0, winerr.AccessDenied, wholenode.Removed, "denies access"},
+		"server away":                 {true, 0, winerr.BadNetPath, wholenode.Kept, "slow to come back"},
+		"no mapping":                  {false, 0, winerr.AccessDenied, wholenode.Kept, "may not look"},
+		"server away, then denied":    {true, 1, winerr.BadNetPath, wholenode.Kept, "slow to come back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := restartedModel()
+			model.SMBAlwaysPersistent = c.mapped
+			node := restartedOf(t, model, time.Hour)
+			inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\gone\data*`, Error: uint32(c.code), Times: c.times})
+			if c.times > 0 {
+				inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\gone\data*`, Error: uint32(winerr.AccessDenied)})
+			}
+			wantState(t, heal(t, healer(t, node), true), ofDeadShare, c.want, c.reason)
+		})
+	}
+}
+
 // TestHeal_Find checks what is reported about a find.
 func TestHeal_Find(t *testing.T) {
 	node := restarted(t, time.Hour)
