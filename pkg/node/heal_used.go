@@ -62,7 +62,7 @@ type linkIdentity struct {
 }
 
 // absence is for how long calls of Heal have seen that the target of a link is gone, by the time
-// since Windows started: nobody sets that clock.
+// since Windows started, a clock that is never set.
 type absence struct{ first, last time.Duration }
 
 // tooEarly says why a link whose target is gone is not removed yet, if it is not.
