@@ -35,7 +35,7 @@ func TestWithCommands(t *testing.T) {
 // TestCommands_Methods: advice names methods of the published API and of the emulated node's control
 // service, which is not an endpoint.
 func TestCommands_Methods(t *testing.T) {
-	control := controlv1.File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto.Services().ByName("Control").Methods()
+	control := controlv1.File_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto.Services().ByName("Control").Methods()
 	for method := range Commands {
 		found := control.ByName(protoreflect.Name(method)) != nil
 		for _, name := range endpoint.All() {
