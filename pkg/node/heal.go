@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -19,8 +18,8 @@ import (
 const (
 	opHeal = "heal node"
 
-	// DefaultMinAge is how old a stale mount must be to be removed. A slow iSCSI login or disk
-	// arrives within minutes of a start.
+	// DefaultMinAge is how long the target of a link must have been gone. A slow iSCSI login or disk
+	// arrives within minutes of a start, and a device that drops off its bus returns within minutes.
 	DefaultMinAge = 10 * time.Minute
 
 	// settleTime is how long Windows gets after a rescan to show new disks and volumes.
@@ -39,8 +38,9 @@ type HealOptions struct {
 	// Remove removes the links whose volume or share is certainly gone. Without it, Heal only says
 	// which it would remove.
 	Remove bool
-	// MinAge is how old a link must be, and how long Windows must run, before it is removed; 0
-	// means DefaultMinAge.
+	// MinAge is how long the target of a link must have been gone before the link is removed: in all
+	// calls of Heal since the first that saw it gone, which are at most three times MinAge apart, or
+	// since Windows started. 0 means DefaultMinAge.
 	MinAge time.Duration
 }
 
@@ -52,7 +52,7 @@ type Healing struct {
 	Live int
 	// Problems say which directories could not be searched, each with the reason.
 	Problems []string
-	// RetryAfter is when the youngest link is old enough to be removed; 0 if none is too young.
+	// RetryAfter is when all targets that are gone now can have been gone for MinAge; 0 if they have.
 	RetryAfter time.Duration
 }
 
@@ -104,6 +104,9 @@ func VolumeHost(host volumeapi.HostAPI) Option {
 // the options say so: the same answer before and after a rescan of all disks, and once more right
 // before the removal. It never removes anything but such a link.
 //
+// A target must have been gone for a while, see MinAge. A Node remembers that from earlier calls; its
+// first call removes only links that nothing can have used since Windows started.
+//
 // Heal fails if it can decide nothing. What does not answer keeps its links.
 func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
 	if n.limits == nil {
@@ -119,7 +122,7 @@ func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
 	defer unlock()
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, healLimit, 3))
 	defer cancel()
-	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m)}
+	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m), gone: map[linkIdentity]absence{}}
 	result, err := h.run(limited)
 	if err == nil {
 		err = ctx.Err()
@@ -137,7 +140,8 @@ type healing struct {
 	reach   policy.Reach
 
 	uptime     time.Duration
-	noUptime   error // why it is unknown
+	noUptime   error                    // why it is unknown
+	gone       map[linkIdentity]absence // of this call
 	retryAfter time.Duration
 }
 
@@ -156,6 +160,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		dead = append(dead, links[i])
 	}
 	if len(dead) == 0 {
+		h.Node.gone = nil
 		return result, ctx.Err()
 	}
 	rescan := h.disks.WithContext(ctx).Rescan()
@@ -173,7 +178,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		stale.State, stale.Reason = h.judge(ctx, link, rescan)
 		result.Stale = append(result.Stale, stale)
 	}
-	result.RetryAfter = h.retryAfter
+	h.Node.gone, result.RetryAfter = h.gone, h.retryAfter
 	return result, ctx.Err()
 }
 
@@ -187,8 +192,8 @@ func (h *healing) judge(ctx context.Context, link *stagingLink, rescan error) (S
 	case rescan != nil:
 		return Kept, "the disks could not be rescanned: " + reasonOf(rescan)
 	}
-	if young := h.tooYoung(link); young != "" {
-		return Kept, young
+	if early := h.tooEarly(link); early != "" {
+		return Kept, early
 	}
 	if !h.options.Remove {
 		return Removable, link.second.why
@@ -204,34 +209,6 @@ func (h *healing) judge(ctx context.Context, link *stagingLink, rescan error) (S
 		h.onRemove(ctx, link.path)
 	}
 	return Removed, link.second.why
-}
-
-// tooYoung says why a link is not old enough, if it is not.
-func (h *healing) tooYoung(link *stagingLink) string {
-	age := h.m.Now().Sub(link.changed)
-	switch {
-	case h.noUptime != nil:
-		return "the time since Windows started is unknown: " + reasonOf(h.noUptime)
-	case link.noDate != nil:
-		return "its age is unknown: " + reasonOf(link.noDate)
-	case h.uptime < h.options.MinAge:
-		h.wait(h.options.MinAge - h.uptime)
-		return fmt.Sprintf("Windows started less than %s ago", words(h.options.MinAge))
-	case age < h.options.MinAge:
-		h.wait(h.options.MinAge - age)
-		return fmt.Sprintf("it was made or changed less than %s ago", words(h.options.MinAge))
-	}
-	return ""
-}
-
-func (h *healing) wait(d time.Duration) { h.retryAfter = max(h.retryAfter, d) }
-
-// words is a duration without zeros: 10m, not 10m0s.
-func words(d time.Duration) string {
-	if d%time.Minute == 0 {
-		return fmt.Sprintf("%d minutes", d/time.Minute)
-	}
-	return d.String()
 }
 
 // remove removes a link while no driver's call can use it, if it is still the same and its target

@@ -92,7 +92,7 @@ func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState)
 		}
 		_, err = h.m.TargetInfo(ctx, link.at)
 	case toShare:
-		s.status = state.shareStatus(link.remote.Share())
+		s.status = state.shareStatus(link.leadsTo())
 		s.origin = h.originOf(link)
 		path := link.remote.Inside()
 		if path == "" {
@@ -101,8 +101,8 @@ func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState)
 		_, err = h.m.FileInfo(ctx, win.Following(path))
 	}
 	s.opening = openingOf(link.kind, err)
-	if link.kind == toShare && (s.opening == opens || s.status == listed) {
-		h.used.add(link.remote.Share())
+	if s.opening == opens || s.status == listed {
+		h.used.add(link.leadsTo())
 	}
 	result := checkResult{decision: decide(s)}
 	if err != nil {

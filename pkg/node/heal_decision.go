@@ -42,22 +42,23 @@ const (
 	missing
 	noShare
 	refused
+	denied
 	unclear
 )
 
 func (o opening) String() string {
-	return [...]string{"it opens", "not found (2, 3)", "no such share (67)", "credentials refused (86, 1219, 1326, ...)", "anything else, or no answer"}[o]
+	return [...]string{"it opens", "not found (2, 3)", "no such share (67)", "credentials refused (86, 1219, 1272, 1312, 1326)", "access denied (5)", "anything else, or no answer"}[o]
 }
 
-// openingCodes are the codes of Windows for the openings that have some. ERROR_ACCESS_DENIED (5) is
-// unclear: an account that may not look can still use what is there. So are the states of an
-// account, which an administrator changes back.
+// openingCodes are the codes of Windows for the openings that have some. The states of an account are
+// unclear: an administrator changes them back.
 var openingCodes = map[target]map[opening][]winerr.Code{
 	toVolume: {missing: {winerr.FileNotFound, winerr.PathNotFound}},
 	toShare: {
 		missing: {winerr.FileNotFound, winerr.PathNotFound},
 		noShare: {winerr.BadNetName},
 		refused: {winerr.InvalidPassword, winerr.CredentialConflict, winerr.LogonFailure, winerr.GuestLogonBlocked, winerr.NoSuchLogonSession},
+		denied:  {winerr.AccessDenied},
 	},
 }
 
@@ -135,7 +136,7 @@ var (
 	volumes = []target{toVolume}
 	shares  = []target{toShare}
 
-	notOpen      = []opening{missing, noShare, refused, unclear}
+	notOpen      = []opening{missing, noShare, refused, denied, unclear}
 	noCredential = []listStatus{broken, unlisted}
 	answered     = []opening{missing, noShare, refused}
 )
@@ -147,13 +148,16 @@ var rules = []rule{
 
 	{volumes, []listStatus{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its volumes"}},
 	{volumes, []listStatus{listed, broken}, notOpen, nil, nil, decision{keep, "its volume exists"}},
-	{volumes, []listStatus{unlisted}, []opening{noShare, refused, unclear}, nil, nil, decision{keep, "the answer to opening it does not say that its volume is gone"}},
+	{volumes, []listStatus{unlisted}, []opening{noShare, refused, denied, unclear}, nil, nil, decision{keep, "the answer to opening it does not say that its volume is gone"}},
 	{volumes, []listStatus{unlisted}, []opening{missing}, []readiness{notReady}, nil, decision{keep, "something that is not ready could hold its volume"}},
 	{volumes, []listStatus{unlisted}, []opening{missing}, []readiness{allReady}, nil, decision{remove, "all disks and volumes answer, and its volume is not among them"}},
 
 	{shares, []listStatus{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its mappings"}},
 	{shares, []listStatus{listed}, notOpen, nil, nil, decision{keep, "it works again when its server, its account or its directory does"}},
 	{shares, noCredential, []opening{unclear}, nil, nil, decision{keep, "its server may be slow to come back, or may let the link be used"}},
+	{shares, []listStatus{unlisted}, []opening{denied}, nil, nil, decision{keep, "an account that may not look can still use what is there, and it may never have had a mapping"}},
+	{shares, []listStatus{broken}, []opening{denied}, nil, []origin{sinceStart}, decision{keep, "pods may have used it since Windows started, and use it again when a driver maps its share"}},
+	{shares, []listStatus{broken}, []opening{denied}, nil, []origin{beforeStart}, decision{remove, "the start of Windows took the credentials of its mapping, it has not worked since, and its server denies access"}},
 	{shares, noCredential, answered, nil, []origin{sinceStart}, decision{keep, "pods may have used it since Windows started, and use it again when a driver maps its share"}},
 	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{remove, "the start of Windows ended its mapping, it has not worked since, and its server refuses access without one"}},
 }

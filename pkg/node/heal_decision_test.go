@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the table of decisions in the m
 var (
 	allTargets   = []target{toVolume, toShare}
 	allStatuses  = []listStatus{unknown, listed, broken, unlisted}
-	allOpenings  = []opening{opens, missing, noShare, refused, unclear}
+	allOpenings  = []opening{opens, missing, noShare, refused, denied, unclear}
 	allReadiness = []readiness{allReady, notReady}
 	allOrigins   = []origin{beforeStart, sinceStart}
 )
@@ -55,7 +55,7 @@ func TestHealRules_Complete(t *testing.T) {
 	}
 }
 
-// TestHealDecide pins every check. Only these two kinds are gone, and only what opens is live.
+// TestHealDecide pins every check. Only these kinds are gone, and only what opens is live.
 func TestHealDecide(t *testing.T) {
 	everyCheck(allTargets, allStatuses, allOpenings, allReadiness, allOrigins, func(s linkCheck) {
 		want := keep
@@ -65,7 +65,7 @@ func TestHealDecide(t *testing.T) {
 		case s.target == toVolume && s.status == unlisted && s.opening == missing && s.ready == allReady:
 			want = remove
 		case s.target == toShare && (s.status == broken || s.status == unlisted) && s.origin == beforeStart &&
-			(s.opening == missing || s.opening == noShare || s.opening == refused):
+			(s.opening == missing || s.opening == noShare || s.opening == refused || s.opening == denied && s.status == broken):
 			want = remove
 		}
 		if got := decide(s); got.verdict != want || got.why == "" {
@@ -91,7 +91,8 @@ func TestOpeningOf(t *testing.T) {
 		{toShare, winerr.BadNetName, noShare},
 		{toShare, winerr.LogonFailure, refused},
 		{toShare, winerr.CredentialConflict, refused},
-		{toShare, winerr.AccessDenied, unclear},
+		{toVolume, winerr.AccessDenied, unclear},
+		{toShare, winerr.AccessDenied, denied},
 		{toShare, winerr.BadNetPath, unclear},
 		{toShare, winerr.NetnameDeleted, unclear},
 		{toShare, winerr.AccountLockedOut, unclear},

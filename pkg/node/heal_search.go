@@ -49,6 +49,14 @@ func (l *stagingLink) target() string {
 	return l.remote.Directory()
 }
 
+// leadsTo is the volume or the share.
+func (l *stagingLink) leadsTo() string {
+	if l.kind == toVolume {
+		return string(l.id)
+	}
+	return l.remote.Share()
+}
+
 // search finds the staging links in the working directories. It enters no link.
 func (h *healing) search(ctx context.Context) (links []*stagingLink, failed problems) {
 	found := linkSearch{lookup: &lookup{Node: h.Node}, reach: h.reach}

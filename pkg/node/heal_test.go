@@ -166,6 +166,34 @@ func TestHeal(t *testing.T) {
 	}
 }
 
+// TestHeal_Denied: a share denies access after a restart. Its link goes if its mapping is still there, has
+// lost its credentials, and both looks see the same.
+func TestHeal_Denied(t *testing.T) {
+	for name, c := range map[string]struct {
+		mapped bool // Windows keeps mappings across a restart
+		times  int
+		code   winerr.Code
+		want   wholenode.StaleState
+		reason string
+	}{
+		"mapping without credentials": {true, 0, winerr.AccessDenied, wholenode.Removed, "denies access"},
+		"server away":                 {true, 0, winerr.BadNetPath, wholenode.Kept, "slow to come back"},
+		"no mapping":                  {false, 0, winerr.AccessDenied, wholenode.Kept, "may not look"},
+		"server away, then denied":    {true, 1, winerr.BadNetPath, wholenode.Kept, "slow to come back"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := restartedModel()
+			model.SMBAlwaysPersistent = c.mapped
+			node := restartedOf(t, model, time.Hour)
+			inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\gone\data*`, Error: uint32(c.code), Times: c.times})
+			if c.times > 0 {
+				inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\gone\data*`, Error: uint32(winerr.AccessDenied)})
+			}
+			wantState(t, heal(t, healer(t, node), true), ofDeadShare, c.want, c.reason)
+		})
+	}
+}
+
 // TestHeal_Find checks what is reported about a find.
 func TestHeal_Find(t *testing.T) {
 	node := restarted(t, time.Hour)
@@ -188,8 +216,8 @@ func TestHeal_Kept(t *testing.T) {
 		path   string
 		reason string
 	}{
-		"Windows has just started": {since: 9 * time.Minute, path: ofDeadVolume, reason: "Windows started less than 10 minutes ago"},
-		"it has just been made": {path: staging("disk.csi", 9), reason: "less than 10 minutes ago", change: func(t *testing.T, node *winsim.Node) {
+		"Windows has just started": {since: 9 * time.Minute, path: ofDeadVolume, reason: "gone for 9m of 10m"},
+		"it has just been made": {path: staging("disk.csi", 9), reason: "gone for 0s of 10m", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
 			prepare(t, node.MountFolder(staging("disk.csi", 9), deadVolume))
 		}},
@@ -242,8 +270,55 @@ func TestHeal_Kept(t *testing.T) {
 			if !node.Exists(c.path) {
 				t.Error("it was removed")
 			}
-			if young := strings.Contains(c.reason, "less than"); young != (result.RetryAfter > 0) {
+			if young := strings.Contains(c.reason, "gone for"); young != (result.RetryAfter > 0) {
 				t.Errorf("retry after %s", result.RetryAfter)
+			}
+		})
+	}
+}
+
+// TestHeal_Drop: a disk that drops off the bus for two minutes keeps its link, however old that is.
+func TestHeal_Drop(t *testing.T) {
+	since := staging("disk.csi", 9) // made since Windows started
+	for name, began := range map[string]func(*wholenode.Node) error{
+		"began with Windows": wholenode.BeganWithWindows, "began late": func(*wholenode.Node) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := restarted(t, time.Hour)
+			n := newOn(t, node, began, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()), wholenode.SMBHost(node.SMB()))
+			prepare(t, node.MountFolder(since, liveVolume))
+			heal(t, n, true)
+			sleep(t, node, 24*time.Hour)
+
+			// Two drops with days between them, and looks in both, are not an absence of days.
+			for range 2 {
+				prepare(t, node.DetachDisk(liveDisk))
+				for _, gone := range []string{"gone for 0s of 10m", "gone for 1m", "gone for 2m"} {
+					result := heal(t, n, true)
+					for _, path := range []string{ofLiveVolume, since} {
+						wantState(t, result, path, wholenode.Kept, gone)
+					}
+					sleep(t, node, time.Minute)
+				}
+				late := newOn(t, node, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume())) // a daemon that restarts
+				wantState(t, heal(t, late, true), ofLiveVolume, wholenode.Kept, "gone for 0s of 10m")
+				if _, err := node.ReattachDisk(liveDisk); err != nil {
+					t.Fatal(err)
+				}
+				sleep(t, node, 24*time.Hour)
+				for _, path := range []string{ofLiveVolume, since} {
+					if !node.Exists(path + `\precious`) {
+						t.Errorf("%s is gone", path)
+					}
+				}
+			}
+
+			prepare(t, node.DetachDisk(liveDisk))
+			first := heal(t, n, true)
+			sleep(t, node, first.RetryAfter)
+			last := heal(t, n, true)
+			for _, path := range []string{ofLiveVolume, since} {
+				wantState(t, last, path, wholenode.Removed, "its volume is not among them")
 			}
 		})
 	}
@@ -339,7 +414,9 @@ func TestHeal_Directories(t *testing.T) {
 			prepare(t, node.Symlink(`C:\linked`, kubelet))
 			prepare(t, node.DetachDisk(deadDisk))
 			sleep(t, node, time.Hour)
-			done := heal(t, newOn(t, node, wholenode.WorkingDirs(dirs...), wholenode.VolumeHost(node.Volume())), true)
+			n := newOn(t, node, wholenode.WorkingDirs(dirs...), wholenode.VolumeHost(node.Volume()))
+			sleep(t, node, heal(t, n, true).RetryAfter)
+			done := heal(t, n, true)
 			if len(done.Stale) != 1 || done.Stale[0].State != wholenode.Removed || node.Exists(path) {
 				t.Errorf("found:\n%s", states(done))
 			}

@@ -1,55 +1,107 @@
 package node
 
 import (
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
-// A share whose mapping is lost looks the same after a start of Windows, when only a driver can bring
-// it back, and while its password is rotated under running pods, whose links must stay. Only time
-// distinguishes them: the second share has worked since the start.
+// What a start of Windows has lost only a driver can bring back. A device that drops off its bus, and
+// a share whose password is rotated under running pods, look the same, but come back by themselves.
+// Only time distinguishes them: these have worked since the start.
 
 // beginLimit is how long after Windows a Node may begin and still know that it has seen every use of a
-// share since. Windows starts services within minutes; containers follow.
+// target since. Windows starts services within minutes; containers follow.
 const beginLimit = 30 * time.Minute
 
-// usedShares are those that have worked since a Node began.
-type usedShares struct {
-	mu     sync.Mutex
-	shares map[string]bool
+// usedTargets are the volumes and shares that have worked since a Node began.
+type usedTargets struct {
+	mu    sync.Mutex
+	names map[string]bool
 }
 
-func (u *usedShares) add(share string) {
+func (u *usedTargets) add(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.shares == nil {
-		u.shares = map[string]bool{}
+	if u.names == nil {
+		u.names = map[string]bool{}
 	}
-	u.shares[share] = true
+	u.names[name] = true
 }
 
-func (u *usedShares) has(share string) bool {
+func (u *usedTargets) has(name string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.shares[share]
+	return u.names[name]
 }
 
-// originOf says whether a link to a share can have been in use since Windows started.
+// originOf says whether a link can have been in use since Windows started.
 func (h *healing) originOf(link *stagingLink) origin {
-	share := link.remote.Share()
 	started := h.m.Now().Add(-h.uptime)
 	switch {
 	case h.noUptime != nil || link.noDate != nil || link.changed.After(started):
 		return sinceStart
 	case h.began.Sub(started) > beginLimit: // it has not seen everything
 		return sinceStart
-	case h.used.has(share):
+	case h.used.has(link.leadsTo()):
 		return sinceStart
 	}
-	if teller, ok := h.smb.(smbapi.MappingTeller); ok && teller.MappingFacts(share).Created {
+	if teller, ok := h.smb.(smbapi.MappingTeller); ok && link.kind == toShare && teller.MappingFacts(link.leadsTo()).Created {
 		return sinceStart
 	}
 	return beforeStart
+}
+
+// linkIdentity changes when a link is replaced.
+type linkIdentity struct {
+	path, target string
+	changed      time.Time
+}
+
+// absence is for how long calls of Heal have seen that the target of a link is gone, by the time
+// since Windows started, a clock that is never set.
+type absence struct{ first, last time.Duration }
+
+// tooEarly says why a link whose target is gone is not removed yet, if it is not.
+func (h *healing) tooEarly(link *stagingLink) string {
+	switch {
+	case h.noUptime != nil:
+		return "the time since Windows started is unknown: " + reasonOf(h.noUptime)
+	case link.noDate != nil:
+		return "its age is unknown: " + reasonOf(link.noDate)
+	}
+	gone := h.goneFor(link)
+	if gone >= h.options.MinAge {
+		return ""
+	}
+	h.retryAfter = max(h.retryAfter, h.options.MinAge-gone)
+	return fmt.Sprintf("gone for %s of %s; it may come back", short(gone), short(h.options.MinAge))
+}
+
+// goneFor is how long the target of a link is known to be gone.
+func (h *healing) goneFor(link *stagingLink) time.Duration {
+	id := linkIdentity{link.path, link.target(), link.changed}
+	a, known := h.Node.gone[id]
+	// It may have come and gone between calls that are far apart.
+	if blind := h.uptime - a.last; !known || blind < 0 || blind > 3*h.options.MinAge {
+		a.first = h.uptime
+	}
+	a.last = h.uptime
+	h.gone[id] = a
+	if h.originOf(link) == beforeStart {
+		return h.uptime
+	}
+	return h.uptime - a.first
+}
+
+// short is a duration without zeros: 10m, not 10m0s.
+func short(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
 }

@@ -57,7 +57,8 @@ type Node struct {
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
 	began      time.Time // of this Node, by the machine's clock
-	used       usedShares
+	used       usedTargets
+	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
 }
 
 // Option changes what New and NewOn return.

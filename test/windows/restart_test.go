@@ -93,7 +93,8 @@ func (g *group) askShareAfterRestart(share *share) {
 		return g.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: remote, User: share.user, Password: share.password})
 	}
 	// What does opening a share return after a restart, with a mapping that lost its credentials and without one?
-	// Expected: 86, 1219, 1272, 1312 or 1326. If not: node heal keeps the link, because other codes prove nothing.
+	// Expected: 86, 1219, 1272, 1312 or 1326, or 5 with a mapping. If not: node heal keeps the link, because other codes
+	// prove nothing.
 	g.ask("Q-stale-share", func(a *answer) {
 		_, err := g.machine.TargetInfo(ctx, win.Anywhere(share.remote))
 		a.fact("open the share", err)

@@ -274,9 +274,9 @@ func (r Reach) CheckShown(ctx context.Context, op, path string) error {
 
 // Unreachable reports whether err means that a file is gone or malformed, or that its volume
 // or server does not answer. After a node crash mount points are often unreadable, and
-// drivers can clean up only if that is an answer rather than an error. Temporary failures,
-// such as a lack of memory, do not count: a driver would take a healthy mount for a broken
-// one.
+// drivers can clean up only if that is an answer rather than an error. It has all codes that
+// k8s.io/mount-utils takes for a corrupted mount. Other temporary failures, such as a lack of
+// memory, do not count: a driver would take a healthy mount for a broken one.
 func Unreachable(err error) bool {
 	if Unreadable(err) {
 		return true
@@ -286,9 +286,10 @@ func Unreachable(err error) bool {
 		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FVELocked, // its volume
 		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
 		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable, winerr.HostUnreachable,
-		winerr.RemoteNotList, winerr.UnexpectedNetErr, // its server
+		winerr.RemoteNotList, winerr.UnexpectedNetErr, winerr.NetworkBusy, winerr.BadDevType, winerr.ConnectionRefused, winerr.HostDown, // its server
 		winerr.LogonFailure, winerr.InvalidPassword, winerr.CredentialConflict, winerr.PasswordExpired, winerr.PasswordMustChange,
-		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut: // its server refuses the account
+		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut, winerr.NetworkAccessDenied, winerr.LoginWorkstation,
+		winerr.GuestLogonBlocked, winerr.NoSuchLogonSession: // its server refuses the account
 		return true
 	default:
 		return false

@@ -21,11 +21,10 @@ import (
 // errUnsure means that attributes do not show what a name stands for.
 var errUnsure = errors.New("only an open handle shows what it is")
 
-// attributesByName describes an ordinary file or directory by its names below an open directory, or without
-// one by its name in the kernel.
+// attributesByName describes an ordinary file or directory by its names below an open directory.
 func attributesByName(dir windows.Handle, names string) (win.FileInfo, error) {
 	name, err := objectName(dir, names)
-	if err != nil {
+	if err != nil || !drivesAreLinks() {
 		return win.FileInfo{}, errUnsure
 	}
 	attributes, err := winapi.FileAttributes(name)
@@ -38,44 +37,21 @@ func attributesByName(dir windows.Handle, names string) (win.FileInfo, error) {
 	return winlayout.FileInfo(attributes, 0), nil
 }
 
-// nameForm is which names Windows accepts here.
-type nameForm int
+const drive = `C:\`
 
-const (
-	// noNames: every call opens the file.
-	noNames nameForm = iota
-	// relativeNames: a drive letter counts as a link, so names begin at an open directory. We expect
-	// this of Windows.
-	relativeNames
-	// fullNames: a drive letter does not count as a link, and whole paths can be asked for. So it is
-	// in Wine, where names must not begin at a directory: it would look for them in another one.
-	fullNames
-)
-
-// acceptedNames asks about the root of the drive of Windows, which always exists.
-var acceptedNames = sync.OnceValue(func() nameForm {
+// drivesAreLinks reports whether the root of the drive of Windows counts as a link, as we expect of
+// Windows. In Wine 10 it does not, and names below an open directory are looked up elsewhere.
+var drivesAreLinks = sync.OnceValue(func() bool {
 	directory, err := winapi.WindowsDirectory()
 	if err != nil || len(directory) < len(drive) {
-		return noNames
+		return false
 	}
-	name, err := objectName(0, kernelPrefix+directory[:len(drive)])
-	if err != nil {
-		return noNames
+	name, err := objectName(0, `\??\`+directory[:len(drive)])
+	if err == nil {
+		_, err = winapi.FileAttributes(name)
 	}
-	switch _, err := winapi.FileAttributes(name); {
-	case err == nil:
-		return fullNames
-	case winerr.CodeOf(err) == winerr.ReparsePointEncounter:
-		return relativeNames
-	default:
-		return noNames
-	}
+	return winerr.CodeOf(err) == winerr.ReparsePointEncounter
 })
-
-const (
-	kernelPrefix = `\??\`
-	drive        = `C:\`
-)
 
 // roots lends the roots of drives. Open, a root keeps no directory from being renamed or removed,
 // and the names below it are looked up again by each call. So a directory that was replaced a
@@ -88,39 +64,17 @@ var roots = leases[windows.Handle]{
 // attributesByPath describes what a path on a drive names, if that is an ordinary file or directory and no
 // link is on the way, the path's base included.
 func attributesByPath(path win.Path) (info win.FileInfo, err error) {
-	root, names, ok := cutRoot(path)
-	if !ok {
+	full := path.Base
+	if path.Rest != "" {
+		full = winpath.Join(full, path.Rest)
+	}
+	if len(full) <= len(drive) || full[1:len(drive)] != drive[1:] || !drivesAreLinks() {
 		return info, errUnsure
 	}
-	switch acceptedNames() {
-	case fullNames:
-		return attributesByName(0, kernelPrefix+root+names)
-	case relativeNames:
-		failure := roots.use(root, func(handle windows.Handle) error {
-			info, err = attributesByName(handle, names)
-			return nil
-		})
-		if failure == nil {
-			return info, err
-		}
-	case noNames:
+	if roots.use(full[:len(drive)], func(root windows.Handle) { info, err = attributesByName(root, full[len(drive):]) }) != nil {
+		return info, errUnsure
 	}
-	return info, errUnsure
-}
-
-// cutRoot splits a path on a drive into C:\ and the names below, of which there must be one.
-func cutRoot(path win.Path) (root, names string, ok bool) {
-	if len(path.Base) < len(drive) || path.Base[1:len(drive)] != drive[1:] {
-		return "", "", false
-	}
-	names = path.Base[len(drive):]
-	switch {
-	case names == "":
-		names = path.Rest
-	case path.Rest != "":
-		names += winpath.Separator + path.Rest
-	}
-	return path.Base[:len(drive)], names, names != ""
+	return info, err
 }
 
 // itself is for calls that attributes answer in full.

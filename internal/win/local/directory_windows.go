@@ -118,9 +118,6 @@ func lookAtEntry[T any](ctx context.Context, d *directory, name string, ordinary
 }
 
 func (d *directory) attributesByName(name string) (info win.FileInfo, err error) {
-	if acceptedNames() != relativeNames {
-		return info, errUnsure
-	}
 	if strings.ContainsAny(name, `\/`) {
 		return info, winerr.InvalidName
 	}

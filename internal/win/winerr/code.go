@@ -34,6 +34,7 @@ const (
 	UnexpectedNetErr        Code = 59
 	NetnameDeleted          Code = 64
 	NetworkAccessDenied     Code = 65
+	BadDevType              Code = 66
 	BadNetName              Code = 67
 	TooManyConnections      Code = 71
 	AlreadyAssigned         Code = 85
@@ -102,6 +103,7 @@ const (
 	InvalidReparseData      Code = 4392
 	ReparseTagInvalid       Code = 4393
 	ReparsePointEncounter   Code = 4395
+	HostDown                Code = 10064 // WSAEHOSTDOWN
 )
 
 // Those of the service manager.
@@ -157,6 +159,7 @@ var codes = map[Code]meaning{
 	UnexpectedNetErr:        {Unavailable, "the network failed unexpectedly"},
 	NetnameDeleted:          {Unavailable, "the connection to the server was lost"},
 	NetworkAccessDenied:     {Denied, "network access is denied"},
+	BadDevType:              {Invalid, "the path is not that of a share of files"},
 	BadNetName:              {NotFound, "the server has no such share"},
 	TooManyConnections:      {Unavailable, "the server allows no more connections"},
 	80:                      {Exists, "it already exists"},
@@ -229,6 +232,7 @@ var codes = map[Code]meaning{
 	InvalidReparseData:      {Internal, "the data of the link is malformed"},
 	ReparseTagInvalid:       {Internal, "the tag of the link is invalid"},
 	ReparsePointEncounter:   {Denied, "there is a link in the path"},
+	HostDown:                {Unavailable, "the server is down"},
 	WMINotFound:             {NotFound, "the storage service does not know it"},
 	FVELocked:               {InUse, "the volume is locked by BitLocker"},
 

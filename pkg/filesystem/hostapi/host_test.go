@@ -382,6 +382,23 @@ func TestIsSymlink_UnreadableTarget(t *testing.T) {
 	}
 }
 
+// TestIsSymlink_CorruptedMount has the codes that k8s.io/mount-utils takes for a corrupted mount, which a
+// test of the mounter compares with it, and others of servers that are away or refuse the account.
+func TestIsSymlink_CorruptedMount(t *testing.T) {
+	for _, code := range []uint32{53, 54, 59, 64, 65, 66, 67, 1219, 1326, 10064, 1225, 1240, 1272, 1312} {
+		node := newNode(t)
+		for _, call := range []string{"TargetInfo", "FileInfo"} {
+			_, err := node.Inject(winsim.Fault{Call: call, Error: code})
+			check(t, err)
+		}
+		for name, ask := range map[string]func(string) (bool, error){"IsSymlink": node.Filesystem().IsSymlink, "PathValid": node.Filesystem().PathValid} {
+			if got, err := ask(work + `\link`); err != nil || got {
+				t.Errorf("%s with %d: %v, %v, want no error and false", name, code, got, err)
+			}
+		}
+	}
+}
+
 func TestMkdir_WhatStandsInTheWay(t *testing.T) {
 	for _, c := range []struct {
 		path string

@@ -29,6 +29,63 @@ var update = flag.Bool("update", false, "write the table")
 // operation begins and ends.
 func mark(number int) { _ = windows.CloseHandle(windows.Handle(0x7f000000 + number)) }
 
+// TestQuestions: where a drive letter is a link, as on Windows, questions take one system call below the
+// root of the drive, which is lent. When that time is over, the root is opened again: one answer of many
+// is then dearer.
+func TestQuestions(t *testing.T) {
+	work := `C:\asked`
+	if err := os.MkdirAll(work+`\directory`, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filesystem.New(fsapi.New(), filesystem.WorkingDirs(work))
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory, nothing := work+`\directory`, work+`\directory\nothing`
+	for name, ask := range map[string]func() error{
+		"PathExists": func() error {
+			_, err := files.PathExists(t.Context(), &filesystem.PathExistsRequest{Path: directory})
+			return err
+		},
+		"PathExists of nothing": func() error {
+			_, err := files.PathExists(t.Context(), &filesystem.PathExistsRequest{Path: nothing})
+			return err
+		},
+		"PathValid": func() error {
+			_, err := files.PathValid(t.Context(), &filesystem.PathValidRequest{Path: directory})
+			return err
+		},
+		"IsSymlink of a directory": func() error {
+			_, err := files.IsSymlink(t.Context(), &filesystem.IsSymlinkRequest{Path: directory})
+			return err
+		},
+		"Mkdir of what exists": func() error {
+			_, err := files.Mkdir(t.Context(), &filesystem.MkdirRequest{Path: directory})
+			return err
+		},
+		"Rmdir of nothing": func() error {
+			_, err := files.Rmdir(t.Context(), &filesystem.RmdirRequest{Path: nothing})
+			return err
+		},
+	} {
+		const times = 10
+		cheap := 0
+		var calls map[string]int
+		for range times {
+			winapi.TakeCalls()
+			if err := ask(); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if calls = winapi.TakeCalls(); len(calls) == 1 && calls["NtQueryAttributesFile"] == 1 {
+				cheap++
+			}
+		}
+		if cheap < times/2 {
+			t.Errorf("%s: %d of %d took one system call; the last took %v", name, cheap, times, calls)
+		}
+	}
+}
+
 // TestSystemCalls compares the system calls of each operation with the table.
 func TestSystemCalls(t *testing.T) {
 	work := `C:\counted`

@@ -301,7 +301,7 @@ func TestHeal_Modes(t *testing.T) {
 				t.Fatal(failed)
 			}
 			s.node.Reboot()
-			s.wait(time.Hour)
+			s.wait(20 * time.Minute)
 			seen := make(looks, 10)
 			s.serve(serve.Config{Heal: mode, StaleMounts: seen})
 			if mode == "off" {

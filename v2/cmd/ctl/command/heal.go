@@ -28,7 +28,9 @@ rescans the disks in between, and removes those that are certainly gone. It neve
 files, nor a link that leads somewhere.
 
 With --dry-run it only shows them; otherwise it asks for confirmation. A link is kept while
-something that is not ready could bring its volume, and for 10 minutes after Windows started.
+something that is not ready could bring its volume, and until that has been gone for 10
+minutes: since Windows started, if the link is older, or since an earlier look of the daemon.
+One look cannot know that, so run it again when it says "gone for 40s of 10m".
 
 The exit code is 4 if stale mounts are left, or if a directory could not be searched.`,
 		example: "  csi-proxyctl node heal --dry-run\n  csi-proxyctl node heal --yes",

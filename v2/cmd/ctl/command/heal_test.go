@@ -13,15 +13,22 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestHeal: a find is shown, removed only after a yes, and then gone.
+// TestHeal: a find is shown, kept until its volume has been gone for a while, removed only after a
+// yes, and then gone.
 func TestHeal(t *testing.T) {
 	const volume = `\\?\Volume{dead0000-0000-0000-0000-000000000000}\`
 	path := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
 	model := winsim.Default()
 	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
 	n := startNode(t, model)
-	for _, err := range []error{n.emulated.MountFolder(path, volume), n.emulated.DetachDisk(1), n.emulated.Sleep(t.Context(), time.Hour)} {
+	for _, err := range []error{n.emulated.Sleep(t.Context(), time.Hour), n.emulated.MountFolder(path, volume), n.emulated.Sleep(t.Context(), time.Hour), n.emulated.DetachDisk(1)} {
 		require.NoError(t, err)
+	}
+	for _, want := range []string{"gone for 0s of 10m", "gone for 5m"} {
+		if r := run(t.Context(), n.dir, "", "node", "heal", "--yes"); r.code != command.ExitFindings || !strings.Contains(r.out, want) || !n.emulated.Exists(path) {
+			t.Errorf("%+v, want %q", r, want)
+		}
+		require.NoError(t, n.emulated.Sleep(t.Context(), 5*time.Minute))
 	}
 	for _, c := range []struct {
 		args, in string
