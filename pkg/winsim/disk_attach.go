@@ -18,11 +18,11 @@ import (
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.disks.attach("attach disk", m, func(*disk) {})
+	return n.disks.attach("attach disk", m, nil)
 }
 
-// attach attaches a disk after fill has changed its content. mu is held.
-func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, err error) {
+// attach attaches a disk; now is not nil for a copy. mu is held.
+func (m *disks) attach(op string, model Disk, now *resumption) (number uint32, err error) {
 	number = model.Number
 	if number == 0 {
 		number = m.freeNumber()
@@ -30,14 +30,13 @@ func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, 
 	if m.attached(number) != nil {
 		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use; choose another")
 	}
-	d, problem := model.build(number, nil)
+	d, problem := model.build(number, now)
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, op, "", problem, "")
 	}
 	if m.devices[winpath.Fold(d.Path)] != nil {
 		return 0, winerr.New(winerr.Exists, op, d.Path, "the path is in use")
 	}
-	fill(d)
 	if d.hanging != nil {
 		m.hanging.Add(1)
 	}

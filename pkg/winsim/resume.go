@@ -51,7 +51,8 @@ const (
 	serviceChanges = "service-changes" // it leaves its pending state
 )
 
-// resumption makes the parts of a running node. It is nil while a new node is made.
+// resumption makes the parts of a running node. It is nil while a new node is made, and empty for the copy of a disk,
+// which arrives later.
 type resumption struct {
 	disks   *disks
 	volumes *volumes
@@ -97,6 +98,9 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 			return err.in("volume").at("fileSystems", i)
 		}
 	}
+	if r.disks == nil {
+		return nil
+	}
 	other := r.disks.attached(d.Number)
 	switch m.Presence {
 	case DiskAttached, DiskUnseen, "":
@@ -135,6 +139,9 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 
 // volume registers the volume of a partition, in its state.
 func (r *resumption) volume(v *volume, m Volume) *ModelError {
+	if r.volumes == nil {
+		return nil
+	}
 	if err := r.state(v, m); err != nil {
 		return err
 	}

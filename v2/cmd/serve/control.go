@@ -75,7 +75,7 @@ func runControlled(ctx context.Context, node *winsim.Node, machine win.Machine, 
 		started, ended := make(chan struct{}), make(chan error, 1)
 		cfg.Ready = func() { close(started) }
 		session, restart := context.WithCancel(ctx)
-		go func() { ended <- runAPI(session, node, machine, cfg) }()
+		go func() { ended <- runAPI(session, machine, cfg) }()
 		select {
 		case <-started:
 			if answer != nil {

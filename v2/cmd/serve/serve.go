@@ -18,12 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
-	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
-	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
-	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
-	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
-	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -106,27 +100,14 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if cfg.Control != "" {
 		return runControlled(ctx, node, machine, cfg)
 	}
-	return runAPI(ctx, node, machine, cfg)
+	return runAPI(ctx, machine, cfg)
 }
 
 // runAPI serves the API, as a daemon that starts. Machine is the node, or the node whose calls are recorded.
-func runAPI(ctx context.Context, node *winsim.Node, machine win.Machine, cfg Config) error {
-	hosts := daemon.LocalHosts() // defaults for groups that the node does not emulate
-	hosts.Disk = node.Disk()
-	hosts.Filesystem = node.Filesystem()
-	hosts.ISCSI = node.ISCSI()
-	hosts.System = node.System()
-	hosts.SMB = smbapi.NewOn(machine) // a daemon that starts does not know what the one before it did
-	hosts.Volume = node.Volume()
-	hosts.Node = func(options ...wholenode.Option) (*wholenode.Node, error) {
-		return wholenode.NewOn(machine, options...)
-	}
-	if machine != win.Machine(node) {
-		hosts.Disk, hosts.Filesystem, hosts.ISCSI = diskapi.NewOn(machine), fsapi.NewOn(machine), iscsiapi.NewOn(machine)
-		hosts.System, hosts.Volume = systemapi.NewOn(machine), volumeapi.NewOn(machine)
-	}
+func runAPI(ctx context.Context, machine win.Machine, cfg Config) error {
+	hosts := daemon.HostsOn(machine)
 	if cfg.FormatOver {
-		hosts.Volume = volumeapi.NewOn(machine, volumeapi.FormatOverExisting())
+		hosts = daemon.HostsOn(machine, volumeapi.FormatOverExisting())
 	}
 	return daemon.Serve(ctx, daemon.Config{
 		Hosts:           hosts,
