@@ -74,20 +74,17 @@ func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession 
 	s := &iscsiSession{ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
 	in.sessions = append(in.sessions, s)
 	in.changed()
-	in.after(in.PnPDelay, lunArrival{in, s})
+	in.after(in.PnPDelay, in.lunArrival(s))
 	return s
 }
 
 // lunArrival attaches the disks of a session unless it has ended.
-type lunArrival struct {
-	in      *initiator
-	session *iscsiSession
-}
-
-func (a lunArrival) run() {
-	if slices.Contains(a.in.sessions, a.session) {
-		a.in.plugLUNs(a.session.target)
-	}
+func (in *initiator) lunArrival(s *iscsiSession) event {
+	return event{Event: Event{Kind: lunsArrive}, of: s, run: func() {
+		if slices.Contains(in.sessions, s) {
+			in.plugLUNs(s.target)
+		}
+	}}
 }
 
 // plugLUNs attaches the disks of a target that are not attached. mu is held.

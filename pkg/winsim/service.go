@@ -51,26 +51,20 @@ func (s *service) dependsOn(other *service) bool { return slices.Contains(s.need
 
 // endPending ends the pending state of a service after a delay, unless its state changes first.
 func (m *services) endPending(s *service, after time.Duration) {
-	m.after(after, pendingEnd{m, s, s.changes})
+	m.after(after, m.pendingEnd(s))
 }
 
-type pendingEnd struct {
-	manager *services
-	service *service
-	changes int // of its state at the time of planning
-}
-
-func (p pendingEnd) run() {
-	m, s := p.manager, p.service
-	switch {
-	case s.changes != p.changes:
-	case s.State == ServiceStopPending:
-		m.stopService(s, 0, 0)
-	case s.ExitCode != 0:
-		m.stopService(s, s.ExitCode, s.SpecificExitCode)
-	default:
-		m.enterState(s, ServiceRunning)
-	}
+func (m *services) pendingEnd(s *service) event {
+	return event{Event: Event{Kind: serviceChanges}, of: s, changes: &s.changes, planned: s.changes, run: func() {
+		switch {
+		case s.State == ServiceStopPending:
+			m.stopService(s, 0, 0)
+		case s.ExitCode != 0:
+			m.stopService(s, s.ExitCode, s.SpecificExitCode)
+		default:
+			m.enterState(s, ServiceRunning)
+		}
+	}}
 }
 
 // beginStart starts a service as the service manager does: its dependencies first.

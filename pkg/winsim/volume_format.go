@@ -82,9 +82,9 @@ func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.Forma
 		m.mu.Unlock()
 		return err
 	}
-	v.formatting = true
-	end := &formatEnd{m: m, volume: v, absences: v.absences, options: options, result: codes.interrupted}
-	m.after(m.storage.FormatTime, end)
+	v.formatting, v.interrupted = true, false
+	result := codes.interrupted // guarded by mu
+	m.after(m.storage.FormatTime, m.formatEnd(v, options, func() { result = nil }))
 	m.changed()
 	m.mu.Unlock()
 	if err := m.Sleep(ctx, m.storage.FormatTime); err != nil {
@@ -92,29 +92,23 @@ func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.Forma
 	}
 	m.lock()
 	defer m.mu.Unlock()
-	return end.result
+	return result
 }
 
-// formatEnd completes a format, unless the volume has left.
-type formatEnd struct {
-	m        *volumes
-	volume   *volume
-	absences int // of the volume at the start
-	options  win.FormatOptions
-	result   error // guarded by mu
-}
-
-func (f *formatEnd) run() {
-	v := f.volume
-	v.formatting = false
-	if v.absences != f.absences {
-		return
-	}
-	v.makeNTFS(f.options)
-	for _, e := range v.extents {
-		f.m.disks.grow(e.disk, int64(e.disk.GrowsTo))
-	}
-	f.result = nil
+// formatEnd completes a format, and calls done unless the volume has left.
+func (m *volumes) formatEnd(v *volume, options win.FormatOptions, done func()) event {
+	is := Event{Kind: formatEnds, ClusterSize: options.ClusterSize, Label: options.Label}
+	return event{Event: is, of: v, run: func() {
+		v.formatting = false
+		if v.interrupted {
+			return
+		}
+		v.makeNTFS(options)
+		for _, e := range v.extents {
+			m.disks.grow(e.disk, int64(e.disk.GrowsTo))
+		}
+		done()
+	}}
 }
 
 func (v *volume) makeNTFS(options win.FormatOptions) {

@@ -33,7 +33,7 @@ func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, s
 	}
 	m.changed()
 	d.visibleSize = d.size
-	tableMove{d}.run()
+	d.moveTable()
 	if !m.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}
