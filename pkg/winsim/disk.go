@@ -21,6 +21,7 @@ type disk struct {
 	sector      int64
 	hanging     chan struct{} // closed by HealDisk; nil unless HangDisk
 	nameless    bool          // not visible; holds a volume of the model without a disk
+	lun         bool          // of an iSCSI target
 
 	size        int64 // on the backend
 	visibleSize int64 // as Windows shows it
@@ -164,10 +165,7 @@ func (d *disk) interfacePath() string {
 
 // diskOf finds a disk by its device. mu is held.
 func (m *disks) diskOf(device win.Device) *disk {
-	if d, ok := m.devices[winpath.Fold(string(device))]; ok {
-		return d
-	}
-	return nil
+	return m.devices[winpath.Fold(string(device))]
 }
 
 // writable returns the error of a write to the disk, if it refuses writes.

@@ -28,10 +28,7 @@ func (m *disks) StorageAdapters(_ context.Context) ([]string, error) {
 
 func (m *disks) adapters() []string {
 	ids := map[string]bool{}
-	for _, d := range m.byNumber {
-		ids[d.adapter] = true
-	}
-	for _, d := range m.unseen {
+	for _, d := range m.here() {
 		ids[d.adapter] = true
 	}
 	return slices.Sorted(maps.Keys(ids))

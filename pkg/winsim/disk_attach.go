@@ -164,6 +164,11 @@ func (m *disks) grow(d *disk, size int64) {
 	}
 }
 
+// here are the disks that are attached, including those that Windows does not see yet.
+func (m *disks) here() []*disk {
+	return append(slices.Collect(maps.Values(m.byNumber)), m.unseen...)
+}
+
 // attached finds a disk, including one that Windows does not see yet.
 func (m *disks) attached(number uint32) *disk {
 	if d := m.byNumber[number]; d != nil {
@@ -179,11 +184,8 @@ func (m *disks) attached(number uint32) *disk {
 
 // atAddress finds the disk at a SCSI address, including one that Windows does not see yet.
 func (m *disks) atAddress(address *SCSI) *disk {
-	if address == nil {
-		return nil
-	}
-	for _, d := range slices.Concat(slices.Collect(maps.Values(m.byNumber)), m.unseen) {
-		if d.SCSI != nil && *d.SCSI == *address {
+	for _, d := range m.here() {
+		if address != nil && d.SCSI != nil && *d.SCSI == *address {
 			return d
 		}
 	}

@@ -3,8 +3,6 @@ package winsim
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -43,10 +41,4 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 		m.Partitions = append(m.Partitions, p)
 	}
 	return n.disks.attach(op, m, &resumption{})
-}
-
-// allDisks are the disks that are attached, and those that were detached. mu is held.
-func (m *disks) allDisks() []*disk {
-	all := append(slices.Collect(maps.Values(m.byNumber)), m.unseen...)
-	return slices.AppendSeq(all, maps.Values(m.detached))
 }

@@ -30,11 +30,7 @@ func (n *Node) Mkdir(path string) error { return n.Create(File{Path: path}) }
 func (n *Node) WriteFile(path, content string) error {
 	n.lock()
 	defer n.mu.Unlock()
-	name, err := win32Path(path)
-	if err != nil {
-		return winerr.As(winerr.Invalid, "create", "", err, "")
-	}
-	at, err := n.files.walk(name, true)
+	at, err := n.files.find("create", path, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		if err := at.volume.writable(); err != nil {
 			return winerr.Wrap("write", path, err)
@@ -51,14 +47,12 @@ func (n *Node) WriteFile(path, content string) error {
 func (n *Node) ReadFile(path string) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	name, err := win32Path(path)
-	if err != nil {
-		return "", winerr.As(winerr.Invalid, "read", "", err, "")
-	}
-	at, err := n.files.walkExisting(name, true)
+	at, err := n.files.find("read", path, true)
 	switch {
 	case err != nil:
-		return "", winerr.Wrap("read", path, err)
+		return "", err
+	case at.entry == nil:
+		return "", winerr.Wrap("read", path, winerr.FileNotFound)
 	case at.entry.children != nil:
 		return "", winerr.New(winerr.Invalid, "read", path, "it is a directory")
 	}
@@ -318,6 +312,6 @@ func (at resolvedPath) insert(e *entry) error {
 		file = &entry{}
 		at.add(file)
 	}
-	file.addStream(at.suffix.stream, e.content)
+	file.addStream(at.suffix.stream, &entry{content: e.content})
 	return nil
 }

@@ -90,12 +90,21 @@ func isDeviceDigit(s string) bool {
 	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
 }
 
-// locate finds the entry at a Win32 path. t.mu is held.
-func (t *files) locate(op, path string) (resolvedPath, error) {
+// find walks a Win32 path. A missing last name is not an error. t.mu is held.
+func (t *files) find(op, path string, followLast bool) (resolvedPath, error) {
 	name, err := win32Path(path)
 	if err != nil {
 		return resolvedPath{}, winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	at, err := t.walkExisting(name, false)
+	at, err := t.walk(name, followLast)
 	return at, winerr.Wrap(op, path, err)
+}
+
+// locate is find for an entry that must exist. It does not follow a link at the end.
+func (t *files) locate(op, path string) (resolvedPath, error) {
+	at, err := t.find(op, path, false)
+	if err == nil && at.entry == nil {
+		err = winerr.Wrap(op, path, winerr.FileNotFound)
+	}
+	return at, err
 }

@@ -49,9 +49,13 @@ func (s *iscsiSession) id() win.SessionID {
 	return win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + s.Number}
 }
 
-func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {
-	for _, p := range in.portals {
-		if p.address().Same(portal) {
+func (in *initiator) portal(address win.TargetPortal) *iscsiPortal {
+	return portalAt(in.portals, address)
+}
+
+func portalAt(portals []*iscsiPortal, address win.TargetPortal) *iscsiPortal {
+	for _, p := range portals {
+		if p.address().Same(address) {
 			return p
 		}
 	}

@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -249,13 +250,6 @@ func (m Volume) validate(running bool) *ModelError {
 	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
 }
 
-func (m *disks) sorted() []*disk {
-	disks := make([]*disk, 0, len(m.byNumber))
-	for _, d := range m.byNumber {
-		disks = append(disks, d)
-	}
-	slices.SortFunc(disks, byNumber)
-	return disks
-}
+func (m *disks) sorted() []*disk { return slices.SortedFunc(maps.Values(m.byNumber), byNumber) }
 
 func byNumber(a, b *disk) int { return cmp.Compare(a.Number, b.Number) }

@@ -168,15 +168,9 @@ func (p *picture) running(origin string) *Running {
 
 // disks describes all disks but those of targets: the attached ones by number, then the others.
 func (p *picture) disks() (all []Disk) {
-	luns := map[*disk]bool{}
-	for _, t := range p.objects.initiator.targets {
-		for _, d := range t.luns {
-			luns[d] = true
-		}
-	}
 	m := p.objects.disks
 	for _, d := range slices.Concat(m.sorted(), m.unseen, slices.SortedFunc(maps.Values(m.detached), byNumber)) {
-		if !luns[d] {
+		if !d.lun {
 			all = append(all, p.disk(d))
 		}
 	}

@@ -62,7 +62,7 @@ func (n *network) volumes() (all []*volume) {
 
 // names are \\server\share with each name of the server.
 func (s *share) names() (all []string) {
-	for _, server := range append([]string{s.server.Name}, s.server.Aliases...) {
+	for _, server := range s.server.names() {
 		all = append(all, `\\`+server+`\`+s.label)
 	}
 	return all

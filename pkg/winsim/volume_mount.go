@@ -3,6 +3,7 @@ package winsim
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -122,7 +123,7 @@ func (m *volumes) systemVolumes() []*volume {
 	if c := m.letters["C"]; c != nil && c.present {
 		volumes = append(volumes, c)
 	}
-	for _, d := range m.disks.allDisks() {
+	for _, d := range slices.AppendSeq(m.disks.here(), maps.Values(m.disks.detached)) {
 		if !d.System {
 			continue
 		}

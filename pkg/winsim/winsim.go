@@ -133,7 +133,7 @@ func (n *Node) Add(m Model) error {
 	defer n.mu.Unlock()
 	n.changed()
 	for _, s := range m.SMBServers {
-		for _, name := range append([]string{s.Name}, s.Aliases...) {
+		for _, name := range s.names() {
 			if n.network.byName[winpath.Fold(name)] != nil {
 				return winerr.New(winerr.Exists, "add SMB server", name, "the name is in use")
 			}
