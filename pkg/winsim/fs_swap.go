@@ -38,8 +38,7 @@ func (n *Node) Swap(path, other string) error {
 		return winerr.Wrap(op, path, err)
 	}
 	n.changed()
-	a.swap(b)
-	return nil
+	return winerr.Wrap(op, path, a.swap(b))
 }
 
 // TurnIntoJunction makes an empty directory a junction without replacing it: FSCTL_SET_REPARSE_POINT on a
@@ -78,15 +77,19 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	return nil
 }
 
-// swap exchanges the names of two entries. Each gets a new short name, as in any rename.
-func (at resolvedPath) swap(other resolvedPath) {
+// swap exchanges the names of two entries. Each gets a new short name, as in any rename. It fails only for mirrored ones.
+func (at resolvedPath) swap(other resolvedPath) error {
 	at.name, other.name = at.entry.name, other.entry.name
-	renamed := at.fs.swapReal(at.entry, other.entry)
+	relink, err := at.fs.swapReal(at.entry, other.entry)
+	if err != nil {
+		return err
+	}
 	at.detach()
 	other.detach()
 	at.attach(other.entry)
 	other.attach(at.entry)
-	renamed()
+	relink()
+	return nil
 }
 
 // within reports whether e is dir or inside it.
