@@ -143,15 +143,11 @@ func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
 	case !at.suffix.canBeDirectory():
 		return winerr.Directory
 	}
-	if err := at.volume.writable(); err != nil {
-		return err
-	}
-	if err := e.link.checkFits(at.fs); err != nil {
+	if err := at.insert(e); err != nil {
 		return err
 	}
 	t.changed()
 	e.changedAt = t.now()
-	at.add(e)
 	at.entry = e
 	t.observe(call, at, true)
 	return nil

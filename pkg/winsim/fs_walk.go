@@ -131,7 +131,7 @@ func (t *files) startOf(path string) (v *volume, root, names string, err error) 
 // mounted returns the file system for an access to the files of a volume or share. t.mu is held.
 func (t *files) mounted(v *volume) (*fileSystem, error) {
 	if v.share != nil {
-		if err := t.network.checkShare(v.share); err != nil {
+		if err := t.network.checkShare(v.share, true); err != nil {
 			return nil, err
 		}
 	}

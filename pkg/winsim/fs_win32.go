@@ -69,25 +69,9 @@ func normalNames(path string) ([]string, *winpath.InvalidError) {
 }
 
 // isDevice reports whether Win32 treats a name as a device, with any extension or stream.
-// https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
 func isDevice(name string) bool {
-	if end := strings.IndexAny(name, ".:"); end >= 0 {
-		name = name[:end]
-	}
-	name = winpath.Fold(strings.TrimRight(name, " "))
-	switch name {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
-		return true
-	}
-	if digit, ok := strings.CutPrefix(name, "COM"); ok {
-		return isDeviceDigit(digit)
-	}
-	digit, ok := strings.CutPrefix(name, "LPT")
-	return ok && isDeviceDigit(digit)
-}
-
-func isDeviceDigit(s string) bool {
-	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
+	name, _, _ = strings.Cut(name, ":")
+	return winpath.IsReserved(name)
 }
 
 // find walks a Win32 path. A missing last name is not an error. t.mu is held.
