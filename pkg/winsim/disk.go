@@ -81,7 +81,7 @@ func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
 	}
 	d := &disk{
 		Disk:        m,
-		sector:      512,
+		sector:      int64(cmp.Or(m.SectorSize, 512)),
 		size:        int64(m.Size),
 		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
 		table:       table{style: win.StyleRaw},
@@ -91,9 +91,6 @@ func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
 	d.Number, d.Partitions, d.Bytes, d.FileSystems, d.Pending = number, nil, nil, nil, nil
 	if m.Hanging {
 		d.hanging = make(chan struct{})
-	}
-	if m.SectorSize != 0 {
-		d.sector = int64(m.SectorSize)
 	}
 	d.visibleSize = int64(cmp.Or(m.Visible, m.Size))
 	d.device = d.interfacePath()

@@ -129,7 +129,7 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	defer n.mu.Unlock()
 	d := n.disks.detached[number]
 	if d == nil {
-		return 0, noDisk("reattach disk", number)
+		return 0, winerr.New(winerr.NotFound, "reattach disk", fmt.Sprint(number), "no detached disk had this number")
 	}
 	if n.disks.devices[winpath.Fold(d.Path)] != nil {
 		return 0, winerr.New(winerr.Exists, "reattach disk", d.Path, "the path is in use")

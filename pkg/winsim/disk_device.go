@@ -72,14 +72,11 @@ func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeom
 func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	m.lock()
 	defer m.mu.Unlock()
-	switch m.storage.SANPolicy {
-	case OfflineShared:
-		return win.SANOfflineShared, nil
-	case OfflineAll:
-		return win.SANOfflineAll, nil
-	default:
-		return win.SANOnlineAll, nil
-	}
+	return sanPolicies[m.storage.SANPolicy], nil
+}
+
+var sanPolicies = map[SANPolicy]win.SANPolicy{
+	"": win.SANOnlineAll, OnlineAll: win.SANOnlineAll, OfflineShared: win.SANOfflineShared, OfflineAll: win.SANOfflineAll,
 }
 
 // read reads from the part of a disk at base.

@@ -81,7 +81,7 @@ func (n *Node) MountFolder(path, volumeID string) error {
 
 // SetVolumeState changes the state of a volume.
 func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
-	if !state.known() {
+	if state.check() != nil {
 		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "unknown state %q", state)
 	}
 	n.lock()

@@ -99,14 +99,6 @@ func (in *initiator) onInitiator(do func() error) error {
 	return do()
 }
 
-func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
-	err = in.onInitiator(func() (err error) {
-		result, err = read()
-		return err
-	})
-	return result, err
-}
-
 // onPortal waits until a portal answers, and runs a call to it.
 func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do func(*iscsiPortal) error) error {
 	in.lock()
@@ -128,16 +120,16 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 
 // The methods below implement the seam; internal/win documents them.
 
-func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
-	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
-		var portals []win.SendTargetPortal
+func (in *initiator) ReportSendTargetPortals(_ context.Context) (portals []win.SendTargetPortal, err error) {
+	err = in.onInitiator(func() error {
 		for _, p := range in.portals {
 			if p.Registered {
 				portals = append(portals, p.report())
 			}
 		}
-		return portals, nil
+		return nil
 	})
+	return portals, err
 }
 
 func (p *iscsiPortal) report() win.SendTargetPortal {
@@ -185,36 +177,38 @@ func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTa
 	})
 }
 
-func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
-	return readInitiator(in, func() ([]string, error) {
-		var names []string
+func (in *initiator) ReportTargets(_ context.Context) (names []string, err error) {
+	err = in.onInitiator(func() error {
 		for _, t := range in.targets {
 			if len(in.discovered(t)) > 0 {
 				names = append(names, t.IQN)
 			}
 		}
-		return names, nil
+		return nil
 	})
+	return names, err
 }
 
-func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
-	return readInitiator(in, func() ([]win.TargetPortal, error) {
+func (in *initiator) ReportTargetPortals(_ context.Context, target string) (portals []win.TargetPortal, err error) {
+	err = in.onInitiator(func() error {
 		t := in.target(target)
 		if t == nil || len(in.discovered(t)) == 0 {
-			return nil, winerr.ISCSITargetNotFound
+			return winerr.ISCSITargetNotFound
 		}
-		var portals []win.TargetPortal
 		for _, p := range in.discovered(t) {
 			portals = append(portals, p.address())
 		}
-		return portals, nil
+		return nil
 	})
+	return portals, err
 }
 
-func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
-	return readInitiator(in, func() ([]win.PersistentLogin, error) {
-		return slices.Clone(in.logins), nil
+func (in *initiator) PersistentLogins(_ context.Context) (logins []win.PersistentLogin, err error) {
+	err = in.onInitiator(func() error {
+		logins = slices.Clone(in.logins)
+		return nil
 	})
+	return logins, err
 }
 
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {

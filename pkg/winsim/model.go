@@ -115,14 +115,7 @@ const (
 	Locked   VolumeState = "locked"    // by BitLocker: FVE_E_LOCKED_VOLUME (0x80310000)
 )
 
-func (s VolumeState) known() bool {
-	switch s {
-	case Healthy, Raw, NotReady, Gone, Locked:
-		return true
-	default:
-		return false
-	}
-}
+func (s VolumeState) check() *ModelError { return oneOf("state", s, Raw, NotReady, Gone, Locked) }
 
 // File is one entry of the file tree: a directory, unless another field says otherwise.
 type File struct {

@@ -234,8 +234,8 @@ func (m Volume) validate(running bool) *ModelError {
 		return problem("letter", "%q is not a drive letter", m.Letter)
 	case !running && (m.Absent || m.IDTaken || m.LetterTaken || len(m.Pending)+len(m.Bytes) > 0):
 		return problem("absent", "absent, idTaken, letterTaken, pending and bytes need a model with running")
-	case !m.State.known():
-		return problem("state", "%q is not one of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
+	case m.State.check() != nil:
+		return m.State.check()
 	case m.Used < 0 && m.FileSystemSize == 0:
 		return problem("used", "must not be negative")
 	case m.FileSystemSize < 0 || m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:

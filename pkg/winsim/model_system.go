@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"encoding/hex"
 	"slices"
 	"strings"
@@ -160,12 +161,7 @@ func (s Service) build() (*service, *ModelError) {
 	if s.SpecificExitCode != 0 && s.ExitCode != 1066 {
 		return nil, problem("specificExitCode", "needs exitCode 1066")
 	}
-	if s.DisplayName == "" {
-		s.DisplayName = s.Name
-	}
-	if s.StartType == "" {
-		s.StartType = StartManual
-	}
+	s.DisplayName, s.StartType = cmp.Or(s.DisplayName, s.Name), cmp.Or(s.StartType, StartManual)
 	return &service{Service: s}, nil
 }
 

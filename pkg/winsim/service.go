@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -265,9 +266,7 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 
 // add installs a service, stopped by default. Its dependencies must exist. mu is held.
 func (m *services) add(model Service) *ModelError {
-	if model.State == "" {
-		model.State = ServiceStopped
-	}
+	model.State = cmp.Or(model.State, ServiceStopped)
 	s, err := model.build()
 	if err == nil {
 		err = m.resolve(s)

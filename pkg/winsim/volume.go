@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -125,7 +126,7 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	case v.Offline:
 		return nil, winerr.NotReady
 	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.Arrived.Add(m.storage.ArrivalTrouble)):
-		return nil, m.arrivalError()
+		return nil, cmp.Or(winerr.Code(m.storage.ArrivalError), winerr.UnrecognizedVolume)
 	case v.State == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
@@ -135,13 +136,6 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 		m.changed()
 	}
 	return fs, nil
-}
-
-func (m *volumes) arrivalError() winerr.Code {
-	if m.storage.ArrivalError != 0 {
-		return winerr.Code(m.storage.ArrivalError)
-	}
-	return winerr.UnrecognizedVolume
 }
 
 // bringUp makes the volumes of an attached, online disk arrive later. mu is held.

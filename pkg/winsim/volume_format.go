@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -115,10 +116,7 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))
 	fs := newFileSystem(NTFS, v.length(), sector)
-	fs.label = options.Label
-	if options.ClusterSize != 0 {
-		fs.cluster = int64(options.ClusterSize)
-	}
+	fs.label, fs.cluster = options.Label, cmp.Or(int64(options.ClusterSize), fs.cluster)
 	v.setFileSystem(fs)
 	if v.State == Raw || v.State == Locked {
 		v.State = Healthy

@@ -1,11 +1,9 @@
 package winsim
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -110,9 +108,7 @@ func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())
 	}
-	slices.SortFunc(ids, func(a, b win.VolumeID) int {
-		return cmp.Compare(strings.ToLower(string(a)), strings.ToLower(string(b)))
-	})
+	slices.Sort(ids)
 	return ids, nil
 }
 

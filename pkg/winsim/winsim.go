@@ -95,7 +95,7 @@ func New(model Model) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := &Node{objects: built, model: model, origin: sync.OnceValue(model.origin)}
+	node := &Node{objects: built, model: model, origin: sync.OnceValue(model.origin), calls: calls{counts: map[string]int{}}}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.seam = win.Intercept(machine{built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
