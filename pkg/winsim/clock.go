@@ -76,13 +76,14 @@ func sleep(ctx context.Context, d time.Duration, enough <-chan struct{}) error {
 	}
 }
 
-// lock begins every access to a node's state. It runs the events that are due.
-func (c *clock) lock() {
+// lock begins every access to a node's state, and returns what ends it. It runs the events that are due.
+func (c *clock) lock() (unlock func()) {
 	c.mu.Lock()
 	c.runDueEvents()
 	if c.mu.afterLock != nil {
 		c.mu.afterLock()
 	}
+	return c.mu.Unlock
 }
 
 // mutex is a node's lock.

@@ -21,8 +21,7 @@ func adapterID(bus Bus, scsi *SCSI) string {
 }
 
 func (m *disks) StorageAdapters(_ context.Context) ([]string, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	return m.adapters(), nil
 }
 
@@ -35,8 +34,7 @@ func (m *disks) adapters() []string {
 }
 
 func (m *disks) RescanAdapter(_ context.Context, adapter string) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	if adapter != "" && !slices.Contains(m.adapters(), adapter) {
 		return winerr.NoSuchDevice
 	}

@@ -16,8 +16,7 @@ import (
 // AttachDisk attaches a disk and returns its number: m.Number, or if that is 0 the lowest free
 // number.
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.disks.attach("attach disk", m, nil)
 }
 
@@ -125,8 +124,7 @@ func (m *disks) shows(d *disk) bool { return m.byNumber[d.Number] == d }
 // ReattachDisk attaches the disk last detached with this number, with its content. It returns
 // the new number, the lowest free one.
 func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	d := n.disks.detached[number]
 	if d == nil {
 		return 0, winerr.New(winerr.NotFound, "reattach disk", fmt.Sprint(number), "no detached disk had this number")

@@ -13,8 +13,7 @@ import (
 // Windows keeps the copy offline while the original is online.
 func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 	const op = "clone disk"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	from := n.disks.attached(original)
 	switch {
 	case from == nil:

@@ -23,8 +23,7 @@ func (n *Node) WriteFileAsUser(path, content string) error {
 
 func (n *Node) checkUserAccess(path string) error {
 	const op = "create"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	at, err := n.files.find(op, path, true)
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err

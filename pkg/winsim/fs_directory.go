@@ -32,8 +32,7 @@ func (t *files) openDirectory(at resolvedPath) (win.Directory, error) {
 // Close closes the directory. It panics if the directory is closed, to find the mistake in a
 // test.
 func (d directory) Close() {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	if *d.closed {
 		panic("winsim: the directory " + d.String() + " is closed twice")
 	}
@@ -43,15 +42,13 @@ func (d directory) Close() {
 
 // OpenDirectories returns the number of open directories. Tests use it to find leaks.
 func (n *Node) OpenDirectories() int {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.files.openDirectories
 }
 
 // on runs a call about an entry, which may be missing.
 func (d directory) on(name string, do func(resolvedPath) error) error {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	if *d.closed {
 		panic("winsim: a call in the directory " + d.String() + ", which is closed")
 	}

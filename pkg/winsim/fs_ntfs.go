@@ -126,8 +126,7 @@ func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64
 }
 
 func (m *volumes) onFileSystem(id win.VolumeID, do func(*fileSystem) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	fs, err := m.mounted(m.volumeByID(string(id)))
 	if err != nil {
 		return err

@@ -16,8 +16,7 @@ const (
 // stay open. In Fault.Do, it happens between two calls of an operation.
 func (n *Node) Swap(path, other string) error {
 	const op = "swap"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	a, err := n.files.locate(op, path)
 	if err != nil {
 		return err
@@ -48,8 +47,7 @@ func (n *Node) Swap(path, other string) error {
 // path leads any more; Windows does that for some that may create.
 func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	const op = "turn into a junction"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	f := File{Path: path, Junction: target}
 	if err := f.validate(n.hasVolume); err != nil || target == "" {
 		return winerr.New(winerr.Invalid, op, path, "the target %q is not an absolute path", target)

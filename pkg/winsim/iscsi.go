@@ -91,8 +91,7 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 }
 
 func (in *initiator) onInitiator(do func() error) error {
-	in.lock()
-	defer in.mu.Unlock()
+	defer in.lock()()
 	if s, err := in.services.service(iscsiService); err == nil && s.State != ServiceRunning {
 		return winerr.ISCSIServiceNotRunning
 	}
@@ -110,8 +109,7 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 	if err := in.Sleep(ctx, p.Delay); err != nil {
 		return err
 	}
-	in.lock()
-	defer in.mu.Unlock()
+	defer in.lock()()
 	if p.Down {
 		return winerr.ISCSIConnectionFailed
 	}
@@ -238,8 +236,7 @@ func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.
 // SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
 // sessions lose and regain their connection.
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	p := findPortal(n.initiator.portals, portal)
 	if p == nil {
 		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")

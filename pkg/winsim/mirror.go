@@ -139,8 +139,7 @@ func (t *files) startMirror(m *mirror) (func(), error) {
 			return nil, err
 		}
 	}
-	t.lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	var err error
 	switch {
 	case t.mirror != nil:
@@ -158,8 +157,7 @@ func (t *files) startMirror(m *mirror) (func(), error) {
 
 // stop ends the mirroring. The node continues in memory.
 func (m *mirror) stop() {
-	m.files.lock()
-	defer m.files.mu.Unlock()
+	defer m.files.lock()()
 	for fs := range m.shown {
 		fs.refreshAll()
 		fs.mirrored = nil

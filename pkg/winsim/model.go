@@ -226,7 +226,7 @@ func (m Model) validate() (objects, error) {
 		return objects{}, err.in("firmware")
 	}
 	for i, f := range m.Files {
-		if err := f.checkPath(); err != nil {
+		if err := winpath.Validate(f.Path); err != nil && !strings.HasPrefix(f.Path, `\\?\`) {
 			return objects{}, problem("path", "%v", err).at("files", i)
 		}
 		if err := f.validate(func(guid string) bool { return built.volumes.byGUID[guid] != nil }); err != nil {
@@ -246,14 +246,6 @@ func (m Model) validate() (objects, error) {
 	}
 	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
 	return built, nil
-}
-
-// checkPath accepts clean paths, and any path with \\?\.
-func (f File) checkPath() error {
-	if strings.HasPrefix(f.Path, `\\?\`) {
-		return nil
-	}
-	return winpath.Validate(f.Path)
 }
 
 // validate checks a file except for its path. HasVolume may be nil.

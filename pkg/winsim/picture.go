@@ -25,8 +25,7 @@ import (
 // It leaves out faults, call counts, logon attempts, and open handles, which end with their program.
 // It fails for a mirrored node, because other processes can change its files at any time.
 func (n *Node) Model() (Model, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.save()
 }
 
@@ -40,8 +39,7 @@ func (n *Node) save() (Model, error) {
 
 // Describe is Model without the bytes and files on disks and shares. It works for mirrored nodes, too.
 func (n *Node) Describe() Model {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.draw(false)
 }
 

@@ -191,8 +191,7 @@ func (s *service) status() win.ServiceStatus {
 // The methods below implement the seam; internal/win documents them.
 
 func (m *services) Uptime(context.Context) (time.Duration, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	return m.now().Sub(m.booted), nil
 }
 
@@ -225,8 +224,7 @@ func (m *services) ActiveDependents(_ context.Context, name string) (names []str
 }
 
 func (m *services) onService(name string, do func(*service) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	s, err := m.service(name)
 	if err != nil {
 		return err
@@ -236,8 +234,7 @@ func (m *services) onService(name string, do func(*service) error) error {
 
 // ServiceInfo describes a service as Model does.
 func (n *Node) ServiceInfo(name string) (Service, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	s, err := n.services.service(name)
 	if err != nil {
 		return Service{}, winerr.Wrap("describe service", name, err)
@@ -252,8 +249,7 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	if state.check("state") != nil || state == "" {
 		return winerr.New(winerr.Invalid, op, name, "unknown state %q", state)
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	s, err := n.services.service(name)
 	if err != nil {
 		return winerr.Wrap(op, name, err)

@@ -91,8 +91,7 @@ func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.Forma
 	if err := m.Sleep(ctx, m.storage.FormatTime); err != nil {
 		return err
 	}
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	return result
 }
 
@@ -125,8 +124,7 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 
 // RefreshStorageCache adds every volume to the storage service's cache.
 func (m *volumes) RefreshStorageCache(_ context.Context) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	m.changed()
 	m.outOfDate = 0
 	for _, v := range m.byGUID {

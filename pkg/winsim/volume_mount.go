@@ -11,8 +11,7 @@ import (
 )
 
 func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	ids := make([]win.VolumeID, 0, len(m.byGUID))
 	for _, v := range m.byGUID {
 		if v.present && !v.Nameless && v.State != Gone {
@@ -81,8 +80,7 @@ func (m *volumes) announce(at resolvedPath) {
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
 func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	v := m.volumeByID(string(id))
 	if v == nil || !v.present || v.State == Gone {
 		return nil, winerr.FileNotFound
@@ -102,8 +100,7 @@ func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, err
 }
 
 func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	var ids []win.VolumeID
 	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())

@@ -129,8 +129,7 @@ func (n *Node) start(files []File) error {
 // Add adds the services, iSCSI targets and SMB servers of a model to a running node, up to the first that is
 // wrong. Windows sees targets at the next discovery.
 func (n *Node) Add(m Model) error {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	n.changed()
 	for _, s := range m.SMBServers {
 		for _, name := range s.names() {
