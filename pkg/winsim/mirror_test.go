@@ -525,16 +525,7 @@ func TestMirror_Conformance(t *testing.T) {
 		stop, err := node.Mirror(t.TempDir(), nil)
 		mustAll(t, err)
 		t.Cleanup(stop)
-		api, err := filesystem.New(node.Filesystem())
-		mustAll(t, err)
-		return hosttest.FilesystemNode{
-			API:         api,
-			Root:        kubelet + `\pods`,
-			WriteFile:   node.WriteFile,
-			ReadFile:    node.ReadFile,
-			MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
-			LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
-		}
+		return filesystemNode(t, node)
 	})
 }
 
