@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -183,7 +184,9 @@ func TestDaemon_Restarts(t *testing.T) {
 	start := func() (stop func()) {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		ready, done := make(chan struct{}), make(chan error, 1)
-		go func() { done <- serve.Run(ctx, node, serve.Config{SocketDir: dir, Ready: func() { close(ready) }}) }()
+		go func() {
+			done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, Ready: func() { close(ready) }}})
+		}()
 		<-ready
 		return func() {
 			cancel()

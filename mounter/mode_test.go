@@ -9,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -72,7 +73,7 @@ func TestWorkingDirs(t *testing.T) {
 func TestDaemon_WithoutTheInspector(t *testing.T) {
 	node, err := winsim.New(winsim.EBSNVMe())
 	must(t, err)
-	option := mountertest.DaemonWith(t, node, serve.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}})
+	option := mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}}})
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)
 	defer m.Close()

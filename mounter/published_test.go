@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -44,7 +45,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, node, serve.Config{SocketDir: behind, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: behind, Ready: func() { close(ready) }}})
 	}()
 	select {
 	case <-ready:

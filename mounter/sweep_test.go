@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -250,7 +251,7 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 	must(t, err)
 	option := mountertest.Library(node)
 	if mode == mounter.Daemon {
-		option = mountertest.DaemonWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "system"}})
+		option = mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "system"}}})
 	}
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)

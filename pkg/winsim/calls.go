@@ -32,9 +32,6 @@ func (n *Node) ResetCalls() {
 func (c *calls) count(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.counts == nil {
-		c.counts = map[string]int{}
-	}
 	c.counts[call]++
 }
 

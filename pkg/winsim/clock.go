@@ -76,13 +76,14 @@ func sleep(ctx context.Context, d time.Duration, enough <-chan struct{}) error {
 	}
 }
 
-// lock begins every access to a node's state. It runs the events that are due.
-func (c *clock) lock() {
+// lock begins every access to a node's state, and returns what ends it. It runs the events that are due.
+func (c *clock) lock() (unlock func()) {
 	c.mu.Lock()
 	c.runDueEvents()
 	if c.mu.afterLock != nil {
 		c.mu.afterLock()
 	}
+	return c.mu.Unlock
 }
 
 // mutex is a node's lock.
@@ -124,44 +125,47 @@ func (c *clock) changed() { c.mu.dirty = true }
 
 // runDueEvents runs the events that are due, in order. mu is held.
 func (c *clock) runDueEvents() {
-	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
+	for now := c.now(); len(c.events) > 0 && !c.events[0].Due.After(now); {
 		e := c.events[0]
 		c.events = slices.Delete(c.events, 0, 1)
-		c.instant = e.due
-		e.action.run()
+		c.instant = e.Due
+		if !e.void() {
+			e.run()
+		}
 		c.instant = time.Time{}
 		c.changed()
 	}
 }
 
-// after runs an action after d, or now if d is 0. mu is held, now and when the action runs.
-func (c *clock) after(d time.Duration, what eventAction) {
+// after runs an event after d, or now if d is 0. mu is held, now and when the event runs.
+func (c *clock) after(d time.Duration, e event) {
 	if d <= 0 {
-		what.run()
+		e.run()
 		return
 	}
-	c.plan(c.now().Add(d), what)
+	e.Due = c.now().Add(d)
+	c.plan(e)
 }
 
 // plan adds an event after those that are due at the same time.
-func (c *clock) plan(due time.Time, what eventAction) {
-	at, _ := slices.BinarySearchFunc(c.events, due, func(e event, due time.Time) int {
-		if e.due.After(due) {
+func (c *clock) plan(e event) {
+	at, _ := slices.BinarySearchFunc(c.events, e.Due, func(other event, due time.Time) int {
+		if other.Due.After(due) {
 			return 1
 		}
 		return -1
 	})
-	c.events = slices.Insert(c.events, at, event{due, what})
+	c.events = slices.Insert(c.events, at, e)
 }
 
+// event is something that Windows will do later.
 type event struct {
-	due    time.Time
-	action eventAction
+	Event          // as Model describes it
+	of      any    // a disk, volume, service or session
+	run     func() // the clock's mu is held
+	changes *int   // of the object; nil if the event happens in any case
+	planned int    // its changes when the event was planned
 }
 
-// eventAction is something that Windows will do later. It is data and not a function, because
-// Model describes pending events.
-type eventAction interface {
-	// run does it. The clock's mu is held.
-	run()
-}
+// void reports whether another change of the object has replaced the event.
+func (e event) void() bool { return e.changes != nil && *e.changes != e.planned }

@@ -37,18 +37,20 @@ func newProvenNode(t *testing.T, model winsim.Model) *winsim.Node {
 func TestConformance_Filesystem(t *testing.T) {
 	hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
 		t.Helper()
-		node := newProvenNode(t, withDataVolume())
-		api, err := filesystem.New(node.Filesystem())
-		mustAll(t, err)
-		return hosttest.FilesystemNode{
-			API:         api,
-			Root:        `C:\var\lib\kubelet\pods`,
-			WriteFile:   node.WriteFile,
-			ReadFile:    node.ReadFile,
-			MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
-			LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
-		}
+		return filesystemNode(t, newProvenNode(t, withDataVolume()))
 	})
+}
+
+// filesystemNode is what the suite has to know about a node with a data volume.
+func filesystemNode(t *testing.T, node *winsim.Node) hosttest.FilesystemNode {
+	t.Helper()
+	api, err := filesystem.New(node.Filesystem())
+	mustAll(t, err)
+	return hosttest.FilesystemNode{
+		API: api, Root: kubelet + `\pods`, WriteFile: node.WriteFile, ReadFile: node.ReadFile,
+		MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
+		LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
+	}
 }
 
 // withServices is the default node with services for the suite.

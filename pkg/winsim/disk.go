@@ -21,6 +21,7 @@ type disk struct {
 	sector      int64
 	hanging     chan struct{} // closed by HealDisk; nil unless HangDisk
 	nameless    bool          // not visible; holds a volume of the model without a disk
+	lun         bool          // of an iSCSI target
 
 	size        int64 // on the backend
 	visibleSize int64 // as Windows shows it
@@ -80,7 +81,7 @@ func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
 	}
 	d := &disk{
 		Disk:        m,
-		sector:      512,
+		sector:      int64(cmp.Or(m.SectorSize, 512)),
 		size:        int64(m.Size),
 		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
 		table:       table{style: win.StyleRaw},
@@ -90,9 +91,6 @@ func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
 	d.Number, d.Partitions, d.Bytes, d.FileSystems, d.Pending = number, nil, nil, nil, nil
 	if m.Hanging {
 		d.hanging = make(chan struct{})
-	}
-	if m.SectorSize != 0 {
-		d.sector = int64(m.SectorSize)
 	}
 	d.visibleSize = int64(cmp.Or(m.Visible, m.Size))
 	d.device = d.interfacePath()
@@ -164,10 +162,7 @@ func (d *disk) interfacePath() string {
 
 // diskOf finds a disk by its device. mu is held.
 func (m *disks) diskOf(device win.Device) *disk {
-	if d, ok := m.devices[winpath.Fold(string(device))]; ok {
-		return d
-	}
-	return nil
+	return m.devices[winpath.Fold(string(device))]
 }
 
 // writable returns the error of a write to the disk, if it refuses writes.

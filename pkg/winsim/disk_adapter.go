@@ -21,25 +21,20 @@ func adapterID(bus Bus, scsi *SCSI) string {
 }
 
 func (m *disks) StorageAdapters(_ context.Context) ([]string, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	return m.adapters(), nil
 }
 
 func (m *disks) adapters() []string {
 	ids := map[string]bool{}
-	for _, d := range m.byNumber {
-		ids[d.adapter] = true
-	}
-	for _, d := range m.unseen {
+	for _, d := range m.here() {
 		ids[d.adapter] = true
 	}
 	return slices.Sorted(maps.Keys(ids))
 }
 
 func (m *disks) RescanAdapter(_ context.Context, adapter string) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	if adapter != "" && !slices.Contains(m.adapters(), adapter) {
 		return winerr.NoSuchDevice
 	}

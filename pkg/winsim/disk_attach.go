@@ -16,13 +16,12 @@ import (
 // AttachDisk attaches a disk and returns its number: m.Number, or if that is 0 the lowest free
 // number.
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
-	n.lock()
-	defer n.mu.Unlock()
-	return n.disks.attach("attach disk", m, func(*disk) {})
+	defer n.lock()()
+	return n.disks.attach("attach disk", m, nil)
 }
 
-// attach attaches a disk after fill has changed its content. mu is held.
-func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, err error) {
+// attach attaches a disk; now is not nil for a copy. mu is held.
+func (m *disks) attach(op string, model Disk, now *resumption) (number uint32, err error) {
 	number = model.Number
 	if number == 0 {
 		number = m.freeNumber()
@@ -30,14 +29,13 @@ func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, 
 	if m.attached(number) != nil {
 		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use; choose another")
 	}
-	d, problem := model.build(number, nil)
+	d, problem := model.build(number, now)
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, op, "", problem, "")
 	}
 	if m.devices[winpath.Fold(d.Path)] != nil {
 		return 0, winerr.New(winerr.Exists, op, d.Path, "the path is in use")
 	}
-	fill(d)
 	if d.hanging != nil {
 		m.hanging.Add(1)
 	}
@@ -126,11 +124,10 @@ func (m *disks) shows(d *disk) bool { return m.byNumber[d.Number] == d }
 // ReattachDisk attaches the disk last detached with this number, with its content. It returns
 // the new number, the lowest free one.
 func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	d := n.disks.detached[number]
 	if d == nil {
-		return 0, noDisk("reattach disk", number)
+		return 0, winerr.New(winerr.NotFound, "reattach disk", fmt.Sprint(number), "no detached disk had this number")
 	}
 	if n.disks.devices[winpath.Fold(d.Path)] != nil {
 		return 0, winerr.New(winerr.Exists, "reattach disk", d.Path, "the path is in use")
@@ -165,6 +162,11 @@ func (m *disks) grow(d *disk, size int64) {
 	}
 }
 
+// here are the disks that are attached, including those that Windows does not see yet.
+func (m *disks) here() []*disk {
+	return append(slices.Collect(maps.Values(m.byNumber)), m.unseen...)
+}
+
 // attached finds a disk, including one that Windows does not see yet.
 func (m *disks) attached(number uint32) *disk {
 	if d := m.byNumber[number]; d != nil {
@@ -180,11 +182,8 @@ func (m *disks) attached(number uint32) *disk {
 
 // atAddress finds the disk at a SCSI address, including one that Windows does not see yet.
 func (m *disks) atAddress(address *SCSI) *disk {
-	if address == nil {
-		return nil
-	}
-	for _, d := range slices.Concat(slices.Collect(maps.Values(m.byNumber)), m.unseen) {
-		if d.SCSI != nil && *d.SCSI == *address {
+	for _, d := range m.here() {
+		if address != nil && d.SCSI != nil && *d.SCSI == *address {
 			return d
 		}
 	}

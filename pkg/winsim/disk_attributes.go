@@ -49,21 +49,16 @@ func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attribut
 		m.setAttributes(d, wanted)
 		if wasOffline && !wanted.Offline && d.OfflineAgain > 0 {
 			d.OfflineAgain--
-			m.after(offlineAgainAfter, offlineRelapse{m, d})
+			m.after(offlineAgainAfter, m.offlineRelapse(d))
 		}
 		return nil
 	})
 }
 
-type offlineRelapse struct {
-	m    *disks
-	disk *disk
-}
-
-func (r offlineRelapse) run() {
-	again := r.disk.attributes
-	again.Offline = true
-	r.m.setAttributes(r.disk, again)
+func (m *disks) offlineRelapse(d *disk) event {
+	return event{Event: Event{Kind: diskRelapses}, of: d, run: func() {
+		m.setAttributes(d, win.DiskAttributes{Offline: true, ReadOnly: d.attributes.ReadOnly})
+	}}
 }
 
 // setAttributes changes the attributes and updates the volumes. mu is held.

@@ -37,14 +37,16 @@ func (m *disks) noticeSize(d *disk) {
 		return
 	}
 	m.changed()
-	m.after(m.storage.CapacityDelay, tableMove{d})
+	m.after(m.storage.CapacityDelay, tableMove(d))
 }
 
 // tableMove moves the backup GPT to the end of a disk that has grown.
-type tableMove struct{ disk *disk }
+func tableMove(d *disk) event {
+	return event{Event: Event{Kind: tableMoves}, of: d, run: d.moveTable}
+}
 
-func (m tableMove) run() {
-	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.visibleSize && d.writable() == nil {
+func (d *disk) moveTable() {
+	if d.table.style == win.StyleGPT && d.table.size != d.visibleSize && d.writable() == nil {
 		d.eraseTable()
 		d.table.size = d.visibleSize
 		d.writeTable()

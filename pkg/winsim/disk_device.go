@@ -11,8 +11,7 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	devices := make([]win.Device, 0, len(m.byNumber))
 	for _, d := range m.sorted() {
 		devices = append(devices, win.Device(d.device))
@@ -22,11 +21,9 @@ func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 
 func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DeviceDescriptor, error) {
-		descriptor := win.DeviceDescriptor{BusType: busTypes[d.Bus], Vendor: d.Vendor, Product: d.Product, Serial: d.Serial}
-		for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
-			*text = strings.Trim(*text, " ")
-		}
-		return descriptor, nil
+		return win.DeviceDescriptor{
+			BusType: busTypes[d.Bus], Vendor: strings.Trim(d.Vendor, " "), Product: strings.Trim(d.Product, " "), Serial: strings.Trim(d.Serial, " "),
+		}, nil
 	})
 }
 
@@ -70,16 +67,12 @@ func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeom
 }
 
 func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
-	m.lock()
-	defer m.mu.Unlock()
-	switch m.storage.SANPolicy {
-	case OfflineShared:
-		return win.SANOfflineShared, nil
-	case OfflineAll:
-		return win.SANOfflineAll, nil
-	default:
-		return win.SANOnlineAll, nil
-	}
+	defer m.lock()()
+	return sanPolicies[m.storage.SANPolicy], nil
+}
+
+var sanPolicies = map[SANPolicy]win.SANPolicy{
+	"": win.SANOnlineAll, OnlineAll: win.SANOnlineAll, OfflineShared: win.SANOfflineShared, OfflineAll: win.SANOfflineAll,
 }
 
 // read reads from the part of a disk at base.
@@ -93,8 +86,7 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 
 // onDisk runs a call to a disk, which it opens as CreateFile does: that fails for a dying disk.
 func (m *disks) onDisk(device win.Device, do func(*disk) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	switch d := m.diskOf(device); {
 	case d == nil:
 		return winerr.FileNotFound

@@ -13,24 +13,19 @@ const lateMSR = 100 * time.Millisecond
 
 func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
+		if d.LooksRaw == 0 && d.table.style != win.StyleRaw {
+			return d.layout(), nil
+		}
 		if d.LooksRaw > 0 {
 			d.LooksRaw--
 			m.changed()
-			return m.rawLayout(), nil
 		}
-		if d.table.style == win.StyleRaw {
-			return m.rawLayout(), nil
+		layout := win.DriveLayout{Style: win.StyleRaw}
+		if m.storage.RawEntries {
+			layout.Partitions = make([]win.Partition, mbrEntries)
 		}
-		return d.layout(), nil
+		return layout, nil
 	})
-}
-
-func (m *disks) rawLayout() win.DriveLayout {
-	layout := win.DriveLayout{Style: win.StyleRaw}
-	if m.storage.RawEntries {
-		layout.Partitions = make([]win.Partition, mbrEntries)
-	}
-	return layout
 }
 
 func (d *disk) layout() win.DriveLayout {
@@ -70,7 +65,7 @@ func (m *disks) CreateDisk(_ context.Context, device win.Device, diskID win.GUID
 		case MSRAtOnce:
 			m.addMSR(d)
 		case MSRLate:
-			m.after(lateMSR, msrArrival{m, d, diskID})
+			m.after(lateMSR, m.msrArrival(d, diskID))
 		case MSRNever, "":
 		}
 		return nil
@@ -78,16 +73,12 @@ func (m *disks) CreateDisk(_ context.Context, device win.Device, diskID win.GUID
 }
 
 // msrArrival adds the reserved partition to a new table, if the disk still has that table.
-type msrArrival struct {
-	m     *disks
-	disk  *disk
-	table win.GUID
-}
-
-func (r msrArrival) run() {
-	if r.disk.table.style == win.StyleGPT && r.disk.table.id == r.table {
-		r.m.addMSR(r.disk)
-	}
+func (m *disks) msrArrival(d *disk, table win.GUID) event {
+	return event{Event: Event{Kind: msrAppears, Table: table.String()}, of: d, run: func() {
+		if d.table.style == win.StyleGPT && d.table.id == table {
+			m.addMSR(d)
+		}
+	}}
 }
 
 // addMSR adds a reserved partition at the start of the disk, if it has none and the space is

@@ -3,7 +3,6 @@ package winsim_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -216,8 +215,6 @@ func TestDiskFingerprint(t *testing.T) {
 	}
 }
 
-// TestAttachDisk_Copy: a snapshot that is attached beside its original has the same ids;
-// the mount manager finds another name for its volume.
 // TestWriteDisk wipes a disk with a volume: Windows sees that its table is gone when it is asked to look.
 func TestWriteDisk(t *testing.T) {
 	node := newProvenNode(t, storageModel())
@@ -254,6 +251,8 @@ func TestWriteDisk(t *testing.T) {
 	}
 }
 
+// TestAttachDisk_Copy: a snapshot that is attached beside its original has the same ids;
+// the mount manager finds another name for its volume.
 func TestAttachDisk_Copy(t *testing.T) {
 	model := storageModel()
 	node := newProvenNode(t, model)
@@ -377,27 +376,6 @@ func TestStorage_Concurrent(t *testing.T) {
 	devices, err := node.DiskDevices(ctx)
 	if err != nil || len(devices) != 3+workers {
 		t.Errorf("%d disks, %v, want %d", len(devices), err, 3+workers)
-	}
-}
-
-// BenchmarkLookup: finding a disk or volume costs the same among one and among a thousand.
-func BenchmarkLookup(b *testing.B) {
-	for _, count := range []int{1, 1000} {
-		b.Run(fmt.Sprintf("disks=%d", count), func(b *testing.B) {
-			model := winsim.Model{}
-			for range count {
-				model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{}}}})
-			}
-			node, err := winsim.New(model)
-			mustAll(b, err)
-			last := win.VolumeID(fmt.Sprintf(`\\?\Volume{d%07x-0000-4000-8000-000000000001}\`, count-1))
-			for b.Loop() {
-				_, diskErr := node.DiskGeometry(b.Context(), win.PhysicalDrive(uint32(count-1)))
-				_, volumeErr := node.DeviceNumber(b.Context(), last.Device())
-				_, fsErr := node.FileSystem(b.Context(), last)
-				mustAll(b, errors.Join(diskErr, volumeErr, fsErr))
-			}
-		})
 	}
 }
 

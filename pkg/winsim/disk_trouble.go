@@ -42,8 +42,7 @@ func (m *disks) release(d *disk) {
 
 // withDisk runs do for a disk that is attached, also if Windows does not see it yet.
 func (m *disks) withDisk(op string, number uint32, do func(*disk) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	d := m.attached(number)
 	if d == nil {
 		return noDisk(op, number)

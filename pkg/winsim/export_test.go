@@ -20,8 +20,7 @@ func (n *Node) MirrorDrivesAt(dirs []string, report func(error), locate func(str
 // ProveChanges reports accesses that change what Model describes without saying so: such a change
 // would be lost with the process.
 func (n *Node) ProveChanges(report func(error)) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	before, err := n.encode()
 	if err != nil {
 		report(err)
@@ -39,8 +38,7 @@ func (n *Node) ProveChanges(report func(error)) {
 
 // ShortName is the 8.3 name of a file; empty if it has none.
 func (n *Node) ShortName(path string) (string, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	at, err := n.files.locate("read the short name of", path)
 	if err != nil {
 		return "", err

@@ -16,25 +16,21 @@ import (
 // list does not let Users add files. Only roots have access lists: it can write everywhere else.
 func (n *Node) WriteFileAsUser(path, content string) error {
 	if err := n.checkUserAccess(path); err != nil {
-		return winerr.Wrap("create", path, err)
+		return err
 	}
 	return n.WriteFile(path, content)
 }
 
 func (n *Node) checkUserAccess(path string) error {
-	n.lock()
-	defer n.mu.Unlock()
-	name, err := win32Path(path)
-	if err != nil {
-		return err
-	}
-	at, err := n.files.walk(name, true)
+	const op = "create"
+	defer n.lock()()
+	at, err := n.files.find(op, path, true)
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}
 	list, err := sddl.Parse(at.fs.rootAccess)
 	if err != nil || !list.Allows(sddl.AddFile, sddl.Users, sddl.Everyone, sddl.AuthenticatedUsers) {
-		return winerr.AccessDenied
+		return winerr.Wrap(op, path, winerr.AccessDenied)
 	}
 	return nil
 }

@@ -32,8 +32,7 @@ func (t *files) openDirectory(at resolvedPath) (win.Directory, error) {
 // Close closes the directory. It panics if the directory is closed, to find the mistake in a
 // test.
 func (d directory) Close() {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	if *d.closed {
 		panic("winsim: the directory " + d.String() + " is closed twice")
 	}
@@ -43,15 +42,13 @@ func (d directory) Close() {
 
 // OpenDirectories returns the number of open directories. Tests use it to find leaks.
 func (n *Node) OpenDirectories() int {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.files.openDirectories
 }
 
 // on runs a call about an entry, which may be missing.
 func (d directory) on(name string, do func(resolvedPath) error) error {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	if *d.closed {
 		panic("winsim: a call in the directory " + d.String() + ", which is closed")
 	}
@@ -143,15 +140,11 @@ func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
 	case !at.suffix.canBeDirectory():
 		return winerr.Directory
 	}
-	if err := at.volume.writable(); err != nil {
-		return err
-	}
-	if err := e.link.checkFits(at.fs); err != nil {
+	if err := at.insert(e); err != nil {
 		return err
 	}
 	t.changed()
 	e.changedAt = t.now()
-	at.add(e)
 	at.entry = e
 	t.observe(call, at, true)
 	return nil

@@ -56,8 +56,7 @@ func (d directory) list(name string) (listed directory, keys []string, err error
 }
 
 func (d directory) describe(keys []string) ([]win.DirEntry, error) {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
@@ -71,7 +70,6 @@ func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 }
 
 func (d directory) endList() {
-	d.files.lock()
-	defer d.files.mu.Unlock()
+	defer d.files.lock()()
 	*d.closed = true
 }

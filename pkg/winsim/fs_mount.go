@@ -70,8 +70,7 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 // VolumeOfDrive returns the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
 func (t *files) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, error) {
-	t.lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	v, _, names, err := t.startOf(root)
 	switch {
 	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.State == Gone:

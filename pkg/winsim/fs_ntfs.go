@@ -113,26 +113,20 @@ func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVo
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
-	return m.onFileSystem(id, func(fs *fileSystem) error {
-		v := m.volumeByID(string(id))
-		if err := v.writable(); err != nil {
-			return err
-		}
+	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		switch {
 		case fs.kind != NTFS && fs.kind != ReFS:
 			return winerr.InvalidFunction
-		case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
+		case sectors > m.volumeByID(string(id)).length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
 			return winerr.InvalidParameter
 		}
-		m.changed()
 		fs.sectors = sectors
 		return nil
 	})
 }
 
 func (m *volumes) onFileSystem(id win.VolumeID, do func(*fileSystem) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	fs, err := m.mounted(m.volumeByID(string(id)))
 	if err != nil {
 		return err

@@ -21,8 +21,7 @@ type Touch struct {
 // Observe calls f for every file and directory that a call accesses, before a deletion. Tests
 // use it to check that an operation touches nothing else. F must not call the node.
 func (n *Node) Observe(f func(Touch)) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	n.files.observers = append(n.files.observers, f)
 }
 

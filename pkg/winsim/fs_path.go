@@ -118,8 +118,7 @@ func (t *files) onPath(ctx context.Context, call string, path win.Path, do func(
 	if err := t.network.awaitServer(ctx, path.Base); err != nil {
 		return err
 	}
-	t.lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	at, err := t.resolve(call, path)
 	if err != nil {
 		return err

@@ -28,13 +28,8 @@ func (n *Node) Mkdir(path string) error { return n.Create(File{Path: path}) }
 
 // WriteFile creates or replaces a file or stream, with missing parents.
 func (n *Node) WriteFile(path, content string) error {
-	n.lock()
-	defer n.mu.Unlock()
-	name, err := win32Path(path)
-	if err != nil {
-		return winerr.As(winerr.Invalid, "create", "", err, "")
-	}
-	at, err := n.files.walk(name, true)
+	defer n.lock()()
+	at, err := n.files.find("create", path, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		if err := at.volume.writable(); err != nil {
 			return winerr.Wrap("write", path, err)
@@ -49,16 +44,13 @@ func (n *Node) WriteFile(path, content string) error {
 
 // ReadFile returns the content of a file or stream.
 func (n *Node) ReadFile(path string) (string, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	name, err := win32Path(path)
-	if err != nil {
-		return "", winerr.As(winerr.Invalid, "read", "", err, "")
-	}
-	at, err := n.files.walkExisting(name, true)
+	defer n.lock()()
+	at, err := n.files.find("read", path, true)
 	switch {
 	case err != nil:
-		return "", winerr.Wrap("read", path, err)
+		return "", err
+	case at.entry == nil:
+		return "", winerr.Wrap("read", path, winerr.FileNotFound)
 	case at.entry.children != nil:
 		return "", winerr.New(winerr.Invalid, "read", path, "it is a directory")
 	}
@@ -87,11 +79,10 @@ func (n *Node) MountFolder(path, volumeID string) error {
 
 // SetVolumeState changes the state of a volume.
 func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
-	if !state.known() {
+	if state.check() != nil {
 		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "unknown state %q", state)
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	v := n.volumes.volumeByID(volumeID)
 	if v == nil {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
@@ -103,8 +94,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 
 // Exists reports whether the path exists. A dangling link does.
 func (n *Node) Exists(path string) bool {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	_, err := n.files.locate("look up", path)
 	return err == nil
 }
@@ -112,8 +102,7 @@ func (n *Node) Exists(path string) bool {
 // RemoveAll deletes a file or directory with its content. Deleting a missing path succeeds.
 func (n *Node) RemoveAll(path string) error {
 	const op = "remove"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	at, err := n.files.locate(op, path)
 	switch {
 	case errors.Is(err, winerr.NotFound):
@@ -133,8 +122,7 @@ func (n *Node) RemoveAll(path string) error {
 // With the name of an iSCSI target, it keeps the disks of the target open: a logout fails with
 // ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040). Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	var held *int
 	if t := n.initiator.target(path); t != nil {
 		held = &t.held
@@ -145,8 +133,7 @@ func (n *Node) Hold(path string) (release func(), err error) {
 	}
 	*held++
 	return sync.OnceFunc(func() {
-		n.lock()
-		defer n.mu.Unlock()
+		defer n.lock()()
 		*held--
 	}), nil
 }
@@ -154,8 +141,7 @@ func (n *Node) Hold(path string) (release func(), err error) {
 // Tree lists everything below path, one line per entry, without following links. Use it to
 // compare a node before and after an operation.
 func (n *Node) Tree(path string) string {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	at, err := n.files.locate("list", path)
 	if err != nil {
 		return err.Error() + "\n"
@@ -215,8 +201,7 @@ func (n *Node) createLink(f File, target string) error {
 // directory.
 func (n *Node) Create(f File) error {
 	const op = "create"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	if err := f.validate(n.hasVolume); err != nil {
 		return winerr.New(winerr.Invalid, op, f.Path, "%s", err.Problem)
 	}
@@ -318,6 +303,6 @@ func (at resolvedPath) insert(e *entry) error {
 		file = &entry{}
 		at.add(file)
 	}
-	file.addStream(at.suffix.stream, e.content)
+	file.addStream(at.suffix.stream, &entry{content: e.content})
 	return nil
 }

@@ -96,15 +96,8 @@ func shortCharacters(s string, most int) string {
 // fits8dot3 reports whether a name is a valid short name, ignoring case.
 func fits8dot3(name string) bool {
 	stem, extension, dotted := strings.Cut(name, ".")
-	if stem == "" || len(stem) > shortStem || len(extension) > shortExtension || dotted && extension == "" {
-		return false
-	}
-	for _, r := range stem + extension {
-		if !fitsShort(r) {
-			return false
-		}
-	}
-	return true
+	return stem != "" && len(stem) <= shortStem && len(extension) <= shortExtension && dotted == (extension != "") &&
+		!strings.ContainsFunc(stem+extension, func(r rune) bool { return !fitsShort(r) })
 }
 
 func fitsShort(r rune) bool {

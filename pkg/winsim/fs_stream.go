@@ -102,9 +102,10 @@ func parseSuffix(text string, last bool) (suffix, error) {
 // canBeDirectory reports whether a directory can be created with the suffix.
 func (s suffix) canBeDirectory() bool { return s.kind == noSuffix || s.kind == indexSuffix }
 
-func (e *entry) addStream(name string, content []byte) {
+func (e *entry) addStream(name string, stream *entry) {
 	if e.streams == nil {
 		e.streams = map[string]*entry{}
 	}
-	e.streams[winpath.Fold(name)] = &entry{name: name, parent: e, isStream: true, content: content}
+	stream.name, stream.parent, stream.isStream = name, e, true
+	e.streams[winpath.Fold(name)] = stream
 }

@@ -16,8 +16,7 @@ const (
 // stay open. In Fault.Do, it happens between two calls of an operation.
 func (n *Node) Swap(path, other string) error {
 	const op = "swap"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	a, err := n.files.locate(op, path)
 	if err != nil {
 		return err
@@ -38,8 +37,7 @@ func (n *Node) Swap(path, other string) error {
 		return winerr.Wrap(op, path, err)
 	}
 	n.changed()
-	a.swap(b)
-	return nil
+	return winerr.Wrap(op, path, a.swap(b))
 }
 
 // TurnIntoJunction makes an empty directory a junction without replacing it: FSCTL_SET_REPARSE_POINT on a
@@ -49,8 +47,7 @@ func (n *Node) Swap(path, other string) error {
 // path leads any more; Windows does that for some that may create.
 func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	const op = "turn into a junction"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	f := File{Path: path, Junction: target}
 	if err := f.validate(n.hasVolume); err != nil || target == "" {
 		return winerr.New(winerr.Invalid, op, path, "the target %q is not an absolute path", target)
@@ -78,15 +75,19 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	return nil
 }
 
-// swap exchanges the names of two entries. Each gets a new short name, as in any rename.
-func (at resolvedPath) swap(other resolvedPath) {
+// swap exchanges the names of two entries. Each gets a new short name, as in any rename. It fails only for mirrored ones.
+func (at resolvedPath) swap(other resolvedPath) error {
 	at.name, other.name = at.entry.name, other.entry.name
-	renamed := at.fs.swapReal(at.entry, other.entry)
+	relink, err := at.fs.swapReal(at.entry, other.entry)
+	if err != nil {
+		return err
+	}
 	at.detach()
 	other.detach()
 	at.attach(other.entry)
 	other.attach(at.entry)
-	renamed()
+	relink()
+	return nil
 }
 
 // within reports whether e is dir or inside it.

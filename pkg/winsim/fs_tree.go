@@ -181,14 +181,11 @@ func (fs *fileSystem) addFiles(files []File, mounted func(place int, e *entry)) 
 
 // adopt adds a file of the model to the file or directory that it names.
 func (e *entry) adopt(child *entry, f File) *ModelError {
-	child.name, child.parent, child.isStream = f.Path, e, f.Stream
+	child.name, child.parent = f.Path, e
 	key := winpath.Fold(f.Path)
 	switch {
 	case f.Stream && child.children == nil:
-		if e.streams == nil {
-			e.streams = map[string]*entry{}
-		}
-		e.streams[key] = child
+		e.addStream(f.Path, child)
 	case e.children == nil || e.isStream || f.Stream:
 		return problem("in", "%s cannot be in that file", f.Path)
 	case checkName(f.Path) != nil || e.children[key] != nil:

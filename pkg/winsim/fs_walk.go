@@ -13,6 +13,8 @@ import (
 type walk struct {
 	t          *files
 	followLast bool
+	// refuseLinks makes links inside the path an error.
+	refuseLinks bool
 	// mayCreate is how many bytes at the end of the path may be created if missing. The target
 	// of a link is never created.
 	mayCreate int
@@ -57,7 +59,11 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 	if err != nil {
 		return resolvedPath{}, "", err
 	}
-	at = resolvedPath{volume: v, fs: fs, entry: fs.root}
+	return w.descend(resolvedPath{volume: v, fs: fs, entry: fs.root}, root, names)
+}
+
+// descend resolves names below a directory, up to the first link to follow.
+func (w *walk) descend(at resolvedPath, root, names string) (_ resolvedPath, further string, err error) {
 	for rest := names; rest != ""; {
 		name, after, more := strings.Cut(rest, winpath.Separator)
 		if at.entry.children == nil {
@@ -70,15 +76,17 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 		case at.entry == nil && !more:
 			return at, "", nil
 		case at.entry == nil && len(rest) <= w.mayCreate:
-			if err := v.writable(); err != nil {
+			if err := at.volume.writable(); err != nil {
 				return resolvedPath{}, "", err
 			}
 			at.entry = newDirectory()
 			at.add(at.entry)
 		case at.entry == nil:
 			return resolvedPath{}, "", winerr.PathNotFound
+		case isLink(at.entry) && more && w.refuseLinks:
+			return resolvedPath{}, "", winerr.ReparsePointEncounter
 		case isLink(at.entry) && (more || w.followLast):
-			if v.share != nil {
+			if at.volume.share != nil {
 				return resolvedPath{}, "", winerr.SymlinkClassDisabled
 			}
 			w.mayCreate, w.followed = min(w.mayCreate, len(after)), true
@@ -123,7 +131,7 @@ func (t *files) startOf(path string) (v *volume, root, names string, err error) 
 // mounted returns the file system for an access to the files of a volume or share. t.mu is held.
 func (t *files) mounted(v *volume) (*fileSystem, error) {
 	if v.share != nil {
-		if err := t.network.checkShare(v.share); err != nil {
+		if err := t.network.checkShare(v.share, true); err != nil {
 			return nil, err
 		}
 	}
@@ -160,21 +168,6 @@ func (t *files) resolve(call string, path win.Path) (resolvedPath, error) {
 	case at.entry == nil:
 		return resolvedPath{}, winerr.FileNotFound
 	}
-	for rest, more := path.Rest, path.Rest != ""; more; {
-		var name string
-		name, rest, more = strings.Cut(rest, winpath.Separator)
-		switch {
-		case isLink(at.entry):
-			return resolvedPath{}, winerr.ReparsePointEncounter
-		case at.entry.children == nil:
-			return resolvedPath{}, winerr.PathNotFound // a file inside the path
-		}
-		if at, err = at.lookUp(at.entry, name, !more); err != nil {
-			return resolvedPath{}, err
-		}
-		if at.entry == nil && more {
-			return resolvedPath{}, winerr.PathNotFound
-		}
-	}
-	return at, nil
+	at, _, err = (&walk{t: t, refuseLinks: true}).descend(at, "", path.Rest)
+	return at, err
 }

@@ -69,33 +69,26 @@ func normalNames(path string) ([]string, *winpath.InvalidError) {
 }
 
 // isDevice reports whether Win32 treats a name as a device, with any extension or stream.
-// https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
 func isDevice(name string) bool {
-	if end := strings.IndexAny(name, ".:"); end >= 0 {
-		name = name[:end]
-	}
-	name = winpath.Fold(strings.TrimRight(name, " "))
-	switch name {
-	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
-		return true
-	}
-	if digit, ok := strings.CutPrefix(name, "COM"); ok {
-		return isDeviceDigit(digit)
-	}
-	digit, ok := strings.CutPrefix(name, "LPT")
-	return ok && isDeviceDigit(digit)
+	name, _, _ = strings.Cut(name, ":")
+	return winpath.IsReserved(name)
 }
 
-func isDeviceDigit(s string) bool {
-	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
-}
-
-// locate finds the entry at a Win32 path. t.mu is held.
-func (t *files) locate(op, path string) (resolvedPath, error) {
+// find walks a Win32 path. A missing last name is not an error. t.mu is held.
+func (t *files) find(op, path string, followLast bool) (resolvedPath, error) {
 	name, err := win32Path(path)
 	if err != nil {
 		return resolvedPath{}, winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	at, err := t.walkExisting(name, false)
+	at, err := t.walk(name, followLast)
 	return at, winerr.Wrap(op, path, err)
+}
+
+// locate is find for an entry that must exist. It does not follow a link at the end.
+func (t *files) locate(op, path string) (resolvedPath, error) {
+	at, err := t.find(op, path, false)
+	if err == nil && at.entry == nil {
+		err = winerr.Wrap(op, path, winerr.FileNotFound)
+	}
+	return at, err
 }

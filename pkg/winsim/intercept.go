@@ -80,8 +80,7 @@ func (n *Node) deviceNames(device win.Device) []string {
 	if id, ok := win.ParseVolumeID(string(device)); ok {
 		return append(names, string(id), string(id.Device()))
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	if d := n.disks.diskOf(device); d != nil {
 		names = append(names, string(win.PhysicalDrive(d.Number)), d.device)
 	}
@@ -91,8 +90,7 @@ func (n *Node) deviceNames(device win.Device) []string {
 // sessionNames are the names of an iSCSI session: also its target.
 func (n *Node) sessionNames(id win.SessionID) []string {
 	names := []string{fmt.Sprintf("%x-%x", id.AdapterUnique, id.AdapterSpecific)}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	if s := n.initiator.session(id); s != nil {
 		names = append(names, s.target.IQN)
 	}

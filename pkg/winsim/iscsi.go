@@ -49,9 +49,13 @@ func (s *iscsiSession) id() win.SessionID {
 	return win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + s.Number}
 }
 
-func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {
-	for _, p := range in.portals {
-		if p.address().Same(portal) {
+func (in *initiator) portal(address win.TargetPortal) *iscsiPortal {
+	return portalAt(in.portals, address)
+}
+
+func portalAt(portals []*iscsiPortal, address win.TargetPortal) *iscsiPortal {
+	for _, p := range portals {
+		if p.address().Same(address) {
 			return p
 		}
 	}
@@ -87,20 +91,11 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 }
 
 func (in *initiator) onInitiator(do func() error) error {
-	in.lock()
-	defer in.mu.Unlock()
+	defer in.lock()()
 	if s, err := in.services.service(iscsiService); err == nil && s.State != ServiceRunning {
 		return winerr.ISCSIServiceNotRunning
 	}
 	return do()
-}
-
-func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
-	err = in.onInitiator(func() (err error) {
-		result, err = read()
-		return err
-	})
-	return result, err
 }
 
 // onPortal waits until a portal answers, and runs a call to it.
@@ -114,8 +109,7 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 	if err := in.Sleep(ctx, p.Delay); err != nil {
 		return err
 	}
-	in.lock()
-	defer in.mu.Unlock()
+	defer in.lock()()
 	if p.Down {
 		return winerr.ISCSIConnectionFailed
 	}
@@ -124,16 +118,16 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 
 // The methods below implement the seam; internal/win documents them.
 
-func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
-	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
-		var portals []win.SendTargetPortal
+func (in *initiator) ReportSendTargetPortals(_ context.Context) (portals []win.SendTargetPortal, err error) {
+	err = in.onInitiator(func() error {
 		for _, p := range in.portals {
 			if p.Registered {
 				portals = append(portals, p.report())
 			}
 		}
-		return portals, nil
+		return nil
 	})
+	return portals, err
 }
 
 func (p *iscsiPortal) report() win.SendTargetPortal {
@@ -181,36 +175,38 @@ func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTa
 	})
 }
 
-func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
-	return readInitiator(in, func() ([]string, error) {
-		var names []string
+func (in *initiator) ReportTargets(_ context.Context) (names []string, err error) {
+	err = in.onInitiator(func() error {
 		for _, t := range in.targets {
 			if len(in.discovered(t)) > 0 {
 				names = append(names, t.IQN)
 			}
 		}
-		return names, nil
+		return nil
 	})
+	return names, err
 }
 
-func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
-	return readInitiator(in, func() ([]win.TargetPortal, error) {
+func (in *initiator) ReportTargetPortals(_ context.Context, target string) (portals []win.TargetPortal, err error) {
+	err = in.onInitiator(func() error {
 		t := in.target(target)
 		if t == nil || len(in.discovered(t)) == 0 {
-			return nil, winerr.ISCSITargetNotFound
+			return winerr.ISCSITargetNotFound
 		}
-		var portals []win.TargetPortal
 		for _, p := range in.discovered(t) {
 			portals = append(portals, p.address())
 		}
-		return portals, nil
+		return nil
 	})
+	return portals, err
 }
 
-func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
-	return readInitiator(in, func() ([]win.PersistentLogin, error) {
-		return slices.Clone(in.logins), nil
+func (in *initiator) PersistentLogins(_ context.Context) (logins []win.PersistentLogin, err error) {
+	err = in.onInitiator(func() error {
+		logins = slices.Clone(in.logins)
+		return nil
 	})
+	return logins, err
 }
 
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
@@ -240,8 +236,7 @@ func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.
 // SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
 // sessions lose and regain their connection.
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	p := findPortal(n.initiator.portals, portal)
 	if p == nil {
 		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")

@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -45,20 +46,14 @@ func (in *initiator) checkLogin(login win.Login) error {
 // authenticate checks the CHAP credentials of both sides.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ne-iscsidsc-iscsi_auth_types
 func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
-	user := login.User
-	if user == "" {
-		user = in.Initiator
-	}
 	expected := CHAP{}
 	if t.CHAP != nil {
-		if expected = *t.CHAP; expected.User == "" {
-			expected.User = in.Initiator
-		}
+		expected = *t.CHAP
 	}
 	switch {
 	case (t.CHAP != nil) != (login.Auth != win.NoAuth):
 		return winerr.ISCSIAuthenticationFailure
-	case t.CHAP != nil && (user != expected.User || string(login.Secret.Bytes()) != expected.Secret):
+	case t.CHAP != nil && (cmp.Or(login.User, in.Initiator) != cmp.Or(expected.User, in.Initiator) || string(login.Secret.Bytes()) != expected.Secret):
 		return winerr.ISCSIAuthenticationFailure
 	case login.Auth == win.MutualCHAP && in.Secret == "":
 		return winerr.ISCSINoAuthInfo
@@ -74,20 +69,17 @@ func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession 
 	s := &iscsiSession{ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
 	in.sessions = append(in.sessions, s)
 	in.changed()
-	in.after(in.PnPDelay, lunArrival{in, s})
+	in.after(in.PnPDelay, in.lunArrival(s))
 	return s
 }
 
 // lunArrival attaches the disks of a session unless it has ended.
-type lunArrival struct {
-	in      *initiator
-	session *iscsiSession
-}
-
-func (a lunArrival) run() {
-	if slices.Contains(a.in.sessions, a.session) {
-		a.in.plugLUNs(a.session.target)
-	}
+func (in *initiator) lunArrival(s *iscsiSession) event {
+	return event{Event: Event{Kind: lunsArrive}, of: s, run: func() {
+		if slices.Contains(in.sessions, s) {
+			in.plugLUNs(s.target)
+		}
+	}}
 }
 
 // plugLUNs attaches the disks of a target that are not attached. mu is held.
@@ -99,9 +91,8 @@ func (in *initiator) plugLUNs(t *iscsiTarget) {
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
-func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
-	return readInitiator(in, func() ([]win.Session, error) {
-		var sessions []win.Session
+func (in *initiator) Sessions(_ context.Context) (sessions []win.Session, err error) {
+	err = in.onInitiator(func() error {
 		for _, s := range in.sessions {
 			session := win.Session{ID: s.id(), TargetNodeName: s.target.IQN, TargetName: s.target.IQN, Connections: 1}
 			if s.portal.Down {
@@ -109,8 +100,9 @@ func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
 			}
 			sessions = append(sessions, session)
 		}
-		return sessions, nil
+		return nil
 	})
+	return sessions, err
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.

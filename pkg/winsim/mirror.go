@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -43,13 +42,13 @@ type mirror struct {
 
 // realDir is the real directory of a directory on a volume.
 type realDir struct {
-	root   *os.Root
-	path   string   // in root, with slashes
-	prefix []string // the names of the directory on the volume
+	*claim.Dir          // where it is
+	path       string   // in there, with slashes
+	prefix     []string // the names of the directory on the volume
 }
 
 func (b realDir) in(names ...string) realDir {
-	return realDir{root: b.root, path: path.Join(append([]string{b.path}, names...)...)}
+	return realDir{Dir: b.Dir, path: path.Join(append([]string{b.path}, names...)...)}
 }
 
 // realTree is where a file system is mirrored.
@@ -76,7 +75,7 @@ func (n *Node) Mirror(dir string, report func(error)) (stop func(), err error) {
 	}
 	return n.files.startMirror(&mirror{
 		claims: []*claim.Dir{claimed},
-		store:  realDir{root: claimed.Root, path: "."},
+		store:  realDir{Dir: claimed, path: "."},
 		report: report,
 	})
 }
@@ -106,7 +105,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 	if len(m.claims) == 0 {
 		return nil, errors.New("mirror the node's directories: none given")
 	}
-	m.store = realDir{root: m.claims[0].Root, path: claim.Mark}
+	m.store = realDir{Dir: m.claims[0], path: claim.Mark}
 	return n.files.startMirror(m)
 }
 
@@ -127,7 +126,7 @@ func (m *mirror) addDrive(dir, at string) error {
 		return err
 	}
 	m.claims = append(m.claims, claimed)
-	m.drives[letter] = append(m.drives[letter], realDir{root: claimed.Root, path: ".", prefix: prefix})
+	m.drives[letter] = append(m.drives[letter], realDir{Dir: claimed, path: ".", prefix: prefix})
 	return nil
 }
 
@@ -140,8 +139,7 @@ func (t *files) startMirror(m *mirror) (func(), error) {
 			return nil, err
 		}
 	}
-	t.lock()
-	defer t.mu.Unlock()
+	defer t.lock()()
 	var err error
 	switch {
 	case t.mirror != nil:
@@ -159,8 +157,7 @@ func (t *files) startMirror(m *mirror) (func(), error) {
 
 // stop ends the mirroring. The node continues in memory.
 func (m *mirror) stop() {
-	m.files.lock()
-	defer m.files.mu.Unlock()
+	defer m.files.lock()()
 	for fs := range m.shown {
 		fs.refreshAll()
 		fs.mirrored = nil
@@ -206,7 +203,7 @@ func (m *mirror) update() {
 	}
 	for _, server := range m.files.network.byName {
 		for _, s := range server.shares {
-			if m.files.network.canOpen(s) {
+			if m.files.network.checkShare(s, false) == nil {
 				wanted[s.volume.fileSystem()] = s.volume
 			}
 		}
@@ -248,12 +245,12 @@ func (b realDir) moveBack(from string) error {
 	if from == b.path {
 		return nil // moving it away failed
 	}
-	if _, err := b.root.Lstat(from); err != nil {
+	if _, err := b.Root.Lstat(from); err != nil {
 		return err
 	}
-	_ = b.root.MkdirAll(path.Dir(b.path), 0o700)
-	_ = b.root.RemoveAll(b.path) // created there meanwhile
-	return b.root.Rename(from, b.path)
+	_ = b.Root.MkdirAll(path.Dir(b.path), 0o700)
+	_ = b.Root.RemoveAll(b.path) // created there meanwhile
+	return b.Root.Rename(from, b.path)
 }
 
 // hide removes a file system from the mirror. It keeps the files if the file system can come
@@ -274,14 +271,14 @@ func (m *mirror) hide(fs *fileSystem) {
 		return
 	}
 	if !kept {
-		if err := home.root.RemoveAll(home.path); err != nil {
+		if err := home.Root.RemoveAll(home.path); err != nil {
 			m.reportOnce("remove %s: %w", home.path, err)
 		}
 		return
 	}
 	m.hiddenCount++
 	to := path.Join(m.hiddenDir, strconv.Itoa(m.hiddenCount))
-	if err := home.root.Rename(home.path, to); err != nil { // Windows refuses while a file is open
+	if err := home.Root.Rename(home.path, to); err != nil { // Windows refuses while a file is open
 		m.reportOnce("hide %s: %w", home.path, err)
 		to = home.path
 	}
@@ -316,14 +313,14 @@ func (m *mirror) shareBase(server, share string) realDir {
 // Their content is lost.
 func (t *realTree) repair() {
 	for _, b := range t.bases {
-		info, err := b.root.Lstat(b.path)
+		info, err := b.Root.Lstat(b.path)
 		if err == nil && info.IsDir() || b.path == "." {
 			continue
 		}
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			_ = b.root.RemoveAll(b.path)
+			_ = b.Root.RemoveAll(b.path)
 		}
-		if err := b.root.MkdirAll(b.path, 0o700); err != nil {
+		if err := b.Root.MkdirAll(b.path, 0o700); err != nil {
 			t.m.reportOnce("make %s: %w", b.path, err)
 		}
 	}
@@ -331,7 +328,7 @@ func (t *realTree) repair() {
 
 func (t *realTree) empty(b realDir) {
 	for _, name := range t.namesIn(b) {
-		if err := b.root.RemoveAll(path.Join(b.path, name)); err != nil {
+		if err := b.Root.RemoveAll(path.Join(b.path, name)); err != nil {
 			t.m.reportOnce("remove %s: %w", path.Join(b.path, name), err)
 		}
 	}

@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -22,10 +21,10 @@ import (
 // createLink creates the real link for a link of the node. It returns false if there is none.
 func (t *realTree) createLink(at realDir, e *entry) bool {
 	if text, ok := t.textOnWindows(e); ok && runtime.GOOS == "windows" {
-		return t.m.directoryLink(at, text) == nil
+		return at.directoryLink(text) == nil
 	}
 	text, ok := t.linkText(at, e)
-	return ok && at.root.Symlink(text, at.path) == nil
+	return ok && at.Root.Symlink(text, at.path) == nil
 }
 
 // textOnWindows is the text of a link to a share, or to such a link; ok is false for others. It
@@ -45,10 +44,10 @@ func (t *realTree) textOnWindows(e *entry) (text string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	if to, err := at.root.Readlink(at.path); err != nil || !isUNC(to) {
+	if to, err := at.Root.Readlink(at.path); err != nil || !isUNC(to) {
 		return "", false
 	}
-	return filepath.Join(t.m.pathOf(at.root), filepath.FromSlash(at.path)), true
+	return filepath.Join(at.Path, filepath.FromSlash(at.path)), true
 }
 
 // isUNC reports whether a path is \\server\share.
@@ -56,20 +55,11 @@ func isUNC(path string) bool {
 	return strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\`) && !strings.HasPrefix(path, `\\.\`)
 }
 
-func (m *mirror) pathOf(root *os.Root) string {
-	for _, c := range m.claims {
-		if c.Root == root {
-			return c.Path
-		}
-	}
-	return root.Name()
-}
-
 // directoryLink creates a link to a directory that may be missing. It follows no link below the
 // claimed directory.
-func (m *mirror) directoryLink(at realDir, target string) error {
+func (at realDir) directoryLink(target string) error {
 	ctx := context.Background() //nolint:forbidigo // a change of the node is not canceled half-way
-	parent := win.Path{Base: m.pathOf(at.root)}
+	parent := win.Path{Base: at.Path}
 	if dir := path.Dir(at.path); dir != "." {
 		parent.Rest = filepath.FromSlash(dir)
 	}
@@ -102,11 +92,11 @@ func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	} else {
 		target, ok = t.m.realTarget(l.Target())
 	}
-	if !ok || target.root != at.root {
+	if !ok || target.Root != at.Root {
 		return "", false
 	}
 	if runtime.GOOS == "windows" { // a dangling link would become a file link
-		if info, err := target.root.Stat(target.path); err != nil || !info.IsDir() {
+		if info, err := target.Root.Stat(target.path); err != nil || !info.IsDir() {
 			return "", false
 		}
 	}
@@ -191,7 +181,7 @@ func (m *mirror) linkFrom(at realDir, text string) *entry {
 	if !ok {
 		return &entry{link: &link{ReparsePoint: win.ReparsePoint{Tag: tagForeignLink, Substitute: text}}}
 	}
-	if info, err := at.root.Stat(at.path); err == nil && !info.IsDir() {
+	if info, err := at.Root.Stat(at.path); err == nil && !info.IsDir() {
 		return &entry{link: &link{ReparsePoint: winlayout.SymlinkTo(target)}}
 	}
 	return newLink(winlayout.SymlinkTo(target))
@@ -199,32 +189,32 @@ func (m *mirror) linkFrom(at realDir, text string) *entry {
 
 // nodePath is the node's path for the target of a real link, lexically.
 func (m *mirror) nodePath(at realDir, text string) (string, bool) {
-	claimed := slices.IndexFunc(m.claims, func(c *claim.Dir) bool { return c.Root == at.root })
+	in := at.Dir
 	if filepath.IsAbs(text) {
-		claimed = slices.IndexFunc(m.claims, func(c *claim.Dir) bool {
+		claimed := slices.IndexFunc(m.claims, func(c *claim.Dir) bool {
 			rel, err := filepath.Rel(c.Path, text)
 			return err == nil && filepath.IsLocal(rel)
 		})
 		if claimed < 0 {
 			return "", false
 		}
-		text, _ = filepath.Rel(m.claims[claimed].Path, text)
+		in = m.claims[claimed]
+		text, _ = filepath.Rel(in.Path, text)
 	} else {
 		text = filepath.Join(filepath.FromSlash(path.Dir(at.path)), text)
 	}
 	if !filepath.IsLocal(text) {
 		return "", false
 	}
-	return m.nodeName(claimed, strings.Split(filepath.ToSlash(text), "/"))
+	return m.nodeName(in, strings.Split(filepath.ToSlash(text), "/"))
 }
 
 // nodeName is the node's path for names in a claimed directory.
-func (m *mirror) nodeName(claimed int, names []string) (string, bool) {
-	root := m.claims[claimed].Root
+func (m *mirror) nodeName(in *claim.Dir, names []string) (string, bool) {
 	if m.drives != nil && names[0] != claim.Mark {
 		for letter, bases := range m.drives {
 			for _, b := range bases {
-				if b.root == root {
+				if b.Dir == in {
 					return nodeJoin(letter+`:`, append(slices.Clone(b.prefix), names...))
 				}
 			}
@@ -234,7 +224,7 @@ func (m *mirror) nodeName(claimed int, names []string) (string, bool) {
 		names = names[1:]
 	}
 	switch {
-	case root != m.store.root || len(names) == 0:
+	case in != m.store.Dir || len(names) == 0:
 		return "", false
 	case m.drives == nil && len(names[0]) == 1 && names[0] >= "A" && names[0] <= "Z":
 		return nodeJoin(names[0]+`:`, names[1:])

@@ -45,7 +45,7 @@ func (s realStat) equal(other realStat) bool {
 // statReal reads the state of a real name. Pipes and devices count as empty files and are never
 // opened.
 func statReal(at realDir) (realStat, error) {
-	info, err := at.root.Lstat(at.path)
+	info, err := at.Root.Lstat(at.path)
 	if err != nil {
 		return realStat{}, err
 	}
@@ -53,7 +53,7 @@ func statReal(at realDir) (realStat, error) {
 	switch s.kind {
 	case fs.ModeDir:
 	case fs.ModeSymlink:
-		s.text, err = at.root.Readlink(at.path)
+		s.text, err = at.Root.Readlink(at.path)
 	case 0:
 		s.size, s.modified = info.Size(), info.ModTime()
 		s.changedRecently = time.Since(s.modified) < timestampResolution
@@ -130,7 +130,7 @@ func (t *realTree) list(dir *entry) []string {
 
 // namesIn returns the names in a real directory that belong to the node.
 func (t *realTree) namesIn(at realDir) []string {
-	opened, err := at.root.Open(at.path)
+	opened, err := at.Root.Open(at.path)
 	if err != nil {
 		return nil
 	}
@@ -230,11 +230,11 @@ func readReal(at realDir, size int64) ([]byte, error) {
 	if size > maxContent {
 		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", at.path, size, maxContent)
 	}
-	before, err := at.root.Lstat(at.path)
+	before, err := at.Root.Lstat(at.path)
 	if err != nil {
 		return nil, err
 	}
-	file, err := at.root.OpenFile(at.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := at.Root.OpenFile(at.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

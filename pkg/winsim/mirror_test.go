@@ -189,7 +189,13 @@ func TestMirror_Follows(t *testing.T) {
 	if got := link(pods + `\deep\er`); got != "../1" {
 		t.Errorf("the link that was moved leads to %s", got)
 	}
-	mustAll(t, node.RemoveAll(pods+`\deep`), parent.Remove(ctx, "rel"))
+	// Large files, which are never in memory, keep their content.
+	large := filepath.Join(realPath(dir, pods+`\1`), "large")
+	mustAll(t, os.WriteFile(large, nil, 0o600), os.Truncate(large, 65<<20), node.Mkdir(pods+`\other`), node.Swap(pods+`\1`, pods+`\other`))
+	if info, err := os.Stat(filepath.Join(realPath(dir, pods+`\other`), "large")); err != nil || info.Size() != 65<<20 {
+		t.Errorf("a large file in a directory that was exchanged: %v, %v", info, err)
+	}
+	mustAll(t, node.Swap(pods+`\1`, pods+`\other`), node.RemoveAll(pods+`\deep`), parent.Remove(ctx, "rel"))
 	missing(realPath(dir, pods+`\deep`))
 	missing(realPath(dir, pods+`\rel`))
 	if got := content(realPath(dir, pods+`\1\file`)); got != "second" {
@@ -519,16 +525,7 @@ func TestMirror_Conformance(t *testing.T) {
 		stop, err := node.Mirror(t.TempDir(), nil)
 		mustAll(t, err)
 		t.Cleanup(stop)
-		api, err := filesystem.New(node.Filesystem())
-		mustAll(t, err)
-		return hosttest.FilesystemNode{
-			API:         api,
-			Root:        kubelet + `\pods`,
-			WriteFile:   node.WriteFile,
-			ReadFile:    node.ReadFile,
-			MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
-			LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
-		}
+		return filesystemNode(t, node)
 	})
 }
 

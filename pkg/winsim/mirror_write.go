@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
@@ -51,14 +53,14 @@ func (t *realTree) create(at realDir, e *entry) error {
 		return nil
 	}
 	if e.children != nil {
-		err := at.root.Mkdir(at.path, 0o700)
+		err := at.Root.Mkdir(at.path, 0o700)
 		if errors.Is(err, fs.ErrExist) {
 			return nil // the next refresh finds another kind
 		}
 		return err
 	}
 	// Never write to an existing file or link.
-	file, err := at.root.OpenFile(at.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := at.Root.OpenFile(at.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -77,11 +79,11 @@ func (fs *fileSystem) rewrite(e *entry) {
 	if !ok || home {
 		return
 	}
-	remove := at.root.Remove
+	remove := at.Root.Remove
 	if e.children != nil && !isLink(e) && e.lastStat != nil && e.lastStat.kind == os.ModeDir {
 		// A mounted folder that was shown as a directory. What another process wrote there was
 		// never on the volume.
-		remove = at.root.RemoveAll
+		remove = at.Root.RemoveAll
 	}
 	if err := remove(at.path); err != nil && !isMissing(err) {
 		fs.mirrored.m.reportOnce("replace %s: %w", at.path, err)
@@ -129,28 +131,50 @@ func (b realDir) within(e *entry) bool {
 func removeReal(at realDir, e *entry) error {
 	instead := isLink(e) && e.lastStat != nil && e.lastStat.kind == fs.ModeDir // of a link
 	if len(e.children) > 0 || instead {
-		return at.root.RemoveAll(at.path)
+		return at.Root.RemoveAll(at.path)
 	}
-	return at.root.Remove(at.path)
+	return at.Root.Remove(at.path)
 }
 
-// swapReal takes two entries out of the real directory, before they are exchanged in memory. Call the
-// result afterwards.
-func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
+// swapReal exchanges two entries in the real directory, before they are exchanged in memory. Call relink afterwards.
+// A mirrored directory of a drive stays where it is.
+func (fs *fileSystem) swapReal(a, b *entry) (relink func(), err error) {
 	t := fs.mirrored
 	if t == nil {
-		return func() {}
+		return func() {}, nil
 	}
-	for _, e := range []*entry{a, b} {
-		if e.children != nil && !isLink(e) {
-			fs.refreshBelow(e, true)
+	at, _, ok := t.pathOf(a)
+	to, _, shown := t.pathOf(b)
+	fixed := func(d realDir) bool { return d.within(a) || d.within(b) }
+	switch {
+	case ok != shown || at.Root != to.Root || slices.ContainsFunc(t.bases, fixed):
+		return nil, winerr.AccessDenied
+	case !ok:
+		return func() {}, nil
+	}
+	aside := path.Join(t.m.hiddenDir, "swap")
+	steps := [][2]string{{at.path, aside}, {to.path, at.path}, {aside, to.path}}
+	for i, step := range steps {
+		if err := at.Root.Rename(step[0], step[1]); err != nil {
+			for _, undo := range slices.Backward(steps[:i]) {
+				_ = at.Root.Rename(undo[1], undo[0])
+			}
+			return nil, realCode(err)
 		}
-		_ = fs.load(e)
-		_ = fs.hide(e)
-		e.forgetStats()
 	}
 	return func() {
-		t.show(a)
-		t.show(b)
+		fs.relink(a)
+		fs.relink(b)
+	}, nil
+}
+
+// relink writes the links in a tree again: their texts depend on where they are.
+func (fs *fileSystem) relink(e *entry) {
+	if isLink(e) {
+		fs.rewrite(e)
+		return
+	}
+	for _, child := range e.children {
+		fs.relink(child)
 	}
 }

@@ -115,14 +115,7 @@ const (
 	Locked   VolumeState = "locked"    // by BitLocker: FVE_E_LOCKED_VOLUME (0x80310000)
 )
 
-func (s VolumeState) known() bool {
-	switch s {
-	case Healthy, Raw, NotReady, Gone, Locked:
-		return true
-	default:
-		return false
-	}
-}
+func (s VolumeState) check() *ModelError { return oneOf("state", s, Raw, NotReady, Gone, Locked) }
 
 // File is one entry of the file tree: a directory, unless another field says otherwise.
 type File struct {
@@ -233,7 +226,7 @@ func (m Model) validate() (objects, error) {
 		return objects{}, err.in("firmware")
 	}
 	for i, f := range m.Files {
-		if err := f.checkPath(); err != nil {
+		if err := winpath.Validate(f.Path); err != nil && !strings.HasPrefix(f.Path, `\\?\`) {
 			return objects{}, problem("path", "%v", err).at("files", i)
 		}
 		if err := f.validate(func(guid string) bool { return built.volumes.byGUID[guid] != nil }); err != nil {
@@ -253,14 +246,6 @@ func (m Model) validate() (objects, error) {
 	}
 	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
 	return built, nil
-}
-
-// checkPath accepts clean paths, and any path with \\?\.
-func (f File) checkPath() error {
-	if strings.HasPrefix(f.Path, `\\?\`) {
-		return nil
-	}
-	return winpath.Validate(f.Path)
 }
 
 // validate checks a file except for its path. HasVolume may be nil.

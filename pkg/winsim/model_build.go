@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -233,8 +234,8 @@ func (m Volume) validate(running bool) *ModelError {
 		return problem("letter", "%q is not a drive letter", m.Letter)
 	case !running && (m.Absent || m.IDTaken || m.LetterTaken || len(m.Pending)+len(m.Bytes) > 0):
 		return problem("absent", "absent, idTaken, letterTaken, pending and bytes need a model with running")
-	case !m.State.known():
-		return problem("state", "%q is not one of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
+	case m.State.check() != nil:
+		return m.State.check()
 	case m.Used < 0 && m.FileSystemSize == 0:
 		return problem("used", "must not be negative")
 	case m.FileSystemSize < 0 || m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:
@@ -249,13 +250,6 @@ func (m Volume) validate(running bool) *ModelError {
 	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
 }
 
-func (m *disks) sorted() []*disk {
-	disks := make([]*disk, 0, len(m.byNumber))
-	for _, d := range m.byNumber {
-		disks = append(disks, d)
-	}
-	slices.SortFunc(disks, byNumber)
-	return disks
-}
+func (m *disks) sorted() []*disk { return slices.SortedFunc(maps.Values(m.byNumber), byNumber) }
 
 func byNumber(a, b *disk) int { return cmp.Compare(a.Number, b.Number) }

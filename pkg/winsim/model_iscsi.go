@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
@@ -235,7 +234,11 @@ func (m Disk) buildLUN(target, lun int, now *resumption) (*disk, *ModelError) {
 	} else {
 		m.Number = uint32(beyondDisks + target<<8 + lun)
 	}
-	return m.build(m.Number, now)
+	d, err := m.build(m.Number, now)
+	if err == nil {
+		d.lun = true
+	}
+	return d, err
 }
 
 func (in *initiator) addLogin(m ISCSILogin) *ModelError {
@@ -265,9 +268,5 @@ func findPortal(portals []*iscsiPortal, text string) *iscsiPortal {
 			return nil
 		}
 	}
-	wanted := win.TargetPortal{Address: address, Port: uint16(port)}
-	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.address().Same(wanted) }); i >= 0 {
-		return portals[i]
-	}
-	return nil
+	return portalAt(portals, win.TargetPortal{Address: address, Port: uint16(port)})
 }

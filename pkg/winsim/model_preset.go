@@ -29,12 +29,12 @@ var presets = map[string]func() Model{
 // service runs. The server \\files has the share data for the user csi with the password
 // "csi-Pa55".
 func Default() Model {
-	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Page83: []Identifier{{Text: "WINSIM  system"}}, Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(Firmware{Manufacturer: "winsim", Product: "Emulated node", Serial: "WINSIM-NODE-1"},
+		Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Page83: []Identifier{{Text: "WINSIM  system"}}, Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
 		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}
 		model.Disks = append(model.Disks, dataDisk(i+1, data))
 	}
-	model.Firmware = Firmware{Manufacturer: "winsim", Product: "Emulated node", Serial: "WINSIM-NODE-1"}
 	model.ISCSI = demoTargets()
 	initiator := slices.IndexFunc(model.Services, func(s Service) bool { return s.Name == iscsiService })
 	model.Services[initiator].StartType = StartAutomatic
@@ -155,7 +155,7 @@ func demoTargets() ISCSI {
 // adapter. The disks have page 83 but no serial number.
 func Azure() Model {
 	hyperV := func(digits string) []Identifier { return []Identifier{{Hex: "60022480" + digits}} }
-	model := node(Disk{Bus: BusSAS, Vendor: "Msft", Product: "Virtual Disk", Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(azureFirmware, Disk{Bus: BusSAS, Vendor: "Msft", Product: "Virtual Disk", Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for lun := range uint8(2) {
 		model.Disks = append(model.Disks, Disk{
 			Size: 32 * GiB, SectorSize: 512, Bus: BusSAS, Vendor: "Msft", Product: "Virtual Disk",
@@ -164,9 +164,10 @@ func Azure() Model {
 			SCSI:     &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
 		})
 	}
-	model.Firmware = Firmware{Manufacturer: "Microsoft Corporation", Product: "Virtual Machine", Serial: "0000-0005-4413-3846-5230-9047-47"}
 	return model
 }
+
+var azureFirmware = Firmware{Manufacturer: "Microsoft Corporation", Product: "Virtual Machine", Serial: "0000-0005-4413-3846-5230-9047-47"}
 
 // azureLocation is the location on a generation 2 machine. The odd numbers are those of the
 // VMBus.
@@ -179,27 +180,19 @@ func azureLocation(adapter, lun uint8) string {
 // azuredisk-csi-driver#3632 and #2365. The device interface ends with the namespace, counted from 0:
 // the disk of Windows is the first, LUN 0 the second. All remote disks have the same SCSI address.
 func AzureNVMe() Model {
-	model := node(azureNVMeDisk(0))
-	for lun := range uint8(2) {
-		data := azureNVMeDisk(lun + 1)
-		data.Size = 100 * GiB
-		model.Disks = append(model.Disks, data)
-	}
-	model.Disks = append(model.Disks, Disk{
+	return node(azureFirmware, azureNVMeDisk(0), azureNVMeDisk(1), azureNVMeDisk(2), Disk{
 		Size: 110 * GiB, SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "Microsoft NVMe Direct Disk v2",
 		Serial:   "0000_0000_0000_0001_6479_A700_0000_0001.",
 		Path:     `\\?\scsi#disk&ven_nvme&prod_microsoft_nvme_d#5&2a3b4c5d&0&000000` + diskInterface,
 		Location: "Integrated : Bus 35655680 : Device 0 : Function 0 : Adapter 1",
 		SCSI:     &SCSI{Port: 1, BusNumber: "35655680"},
 	})
-	model.Firmware = Azure().Firmware
-	return model
 }
 
 // azureNVMeDisk is a disk of Azure's remote storage.
 func azureNVMeDisk(unit uint8) Disk {
 	return Disk{
-		SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "MSFT NVMe Accelerator v1.0",
+		Size: 100 * GiB, SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "MSFT NVMe Accelerator v1.0",
 		Serial:   fmt.Sprintf("371B_BE56_2601_463D_8419_338D_66A0_%04X.", unit+1),
 		Page83:   []Identifier{{Hex: fmt.Sprintf("371bbe562601463d8419338d66a0%04x", unit+1), Type: EUI64}},
 		Path:     fmt.Sprintf(`\\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&%06x`, unit) + diskInterface,
@@ -214,11 +207,10 @@ const diskInterface = "#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}"
 // GCE is a Compute Engine node with two persistent disks. Drivers find them by the last word of
 // page 83, the disk name. The two spaces are real.
 func GCE() Model {
-	model := node(gceDisk("system", 1))
-	model.Disks = append(model.Disks, gceDisk("pvc-data-1", 2), gceDisk("pvc-data-2", 3))
-	model.Firmware = Firmware{Manufacturer: "Google", Product: "Google Compute Engine", Serial: "GoogleCloud-0A1B2C3D4E5F60718293A4B5C6D7E8F9"}
-	return model
+	return node(gceFirmware, gceDisk("system", 1), gceDisk("pvc-data-1", 2), gceDisk("pvc-data-2", 3))
 }
+
+var gceFirmware = Firmware{Manufacturer: "Google", Product: "Google Compute Engine", Serial: "GoogleCloud-0A1B2C3D4E5F60718293A4B5C6D7E8F9"}
 
 func gceDisk(name string, target uint8) Disk {
 	return Disk{
@@ -233,10 +225,7 @@ func gceDisk(name string, target uint8) Disk {
 // the first 16 digits of the serial number, an EUI-64, which the metadata server reports in decimal
 // (gcp-compute-persistent-disk-csi-driver#2114). Page 83 has the EUI-64, too.
 func GCENVMe() Model {
-	model := node(gceNVMeDisk("5D1F0A5FC6D9E0B2", 1))
-	model.Disks = append(model.Disks, gceNVMeDisk("10CC9636B6E3CE3B", 2), gceNVMeDisk("2B6E1F90A4C35D78", 3))
-	model.Firmware = GCE().Firmware
-	return model
+	return node(gceFirmware, gceNVMeDisk("5D1F0A5FC6D9E0B2", 1), gceNVMeDisk("10CC9636B6E3CE3B", 2), gceNVMeDisk("2B6E1F90A4C35D78", 3))
 }
 
 func gceNVMeDisk(eui64 string, namespace uint8) Disk {
@@ -255,10 +244,8 @@ func gceNVMeDisk(eui64 string, namespace uint8) Disk {
 // which contains the volume's id without its dash; locations of NVMe disks have no LUN,
 // although the driver answers the SCSI question.
 func EBSNVMe() Model {
-	model := node(ebsDisk("vol0a1b2c3d4e5f60718", 0))
-	model.Disks = append(model.Disks, ebsDisk("vol0123456789abcdef0", 1), ebsDisk("vol0fedcba9876543210", 2))
-	model.Firmware = Firmware{Manufacturer: "Amazon EC2", Product: "m5.large", Serial: "ec2a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"}
-	return model
+	return node(Firmware{Manufacturer: "Amazon EC2", Product: "m5.large", Serial: "ec2a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"},
+		ebsDisk("vol0a1b2c3d4e5f60718", 0), ebsDisk("vol0123456789abcdef0", 1), ebsDisk("vol0fedcba9876543210", 2))
 }
 
 func ebsDisk(volume string, adapter uint8) Disk {
@@ -275,10 +262,9 @@ func ebsDisk(volume string, adapter uint8) Disk {
 // with disks on a shared bus. The machine they know by the serial number of its firmware:
 // "VMware-", and then its UUID in pairs of hexadecimal digits.
 func VSphere() Model {
-	model := node(vmdk("6000c2900000000000000000000000a0", 0))
-	model.Disks = append(model.Disks, vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a1", 1), vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a2", 2))
+	model := node(Firmware{Manufacturer: "VMware, Inc.", Product: "VMware7,1", Serial: "VMware-42 1a 3b 5c 7d 9e b0 c1-d2 e3 f4 05 16 27 38 49"},
+		vmdk("6000c2900000000000000000000000a0", 0), vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a1", 1), vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a2", 2))
 	model.Storage.SANPolicy = OfflineShared
-	model.Firmware = Firmware{Manufacturer: "VMware, Inc.", Product: "VMware7,1", Serial: "VMware-42 1a 3b 5c 7d 9e b0 c1-d2 e3 f4 05 16 27 38 49"}
 	return model
 }
 
@@ -291,9 +277,9 @@ func vmdk(uuid string, target uint8) Disk {
 	}
 }
 
-// node is a machine with a system disk that is attached as given, and with the delays of
+// node is a machine with a system disk and others that are attached as given, and with the delays of
 // an idle machine.
-func node(system Disk) Model {
+func node(firmware Firmware, system Disk, data ...Disk) Model {
 	system.Size, system.System, system.Layout = 64*GiB, true, LayoutGPT
 	system.Partitions = []Partition{
 		{Type: "efi", Size: 100 * MiB, Volume: &Volume{FileSystem: FAT32}},
@@ -307,12 +293,13 @@ func node(system Disk) Model {
 			FormatTime:    800 * time.Millisecond,
 			CreateDiskMSR: MSRNever,
 		},
-		Disks: []Disk{system},
+		Disks: append([]Disk{system}, data...),
 		Files: []File{
 			{Path: `C:\Windows\System32\drivers\etc\hosts`, Content: "127.0.0.1 localhost\r\n"},
 			{Path: `C:\var\lib\kubelet\plugins`},
 			{Path: `C:\var\lib\kubelet\pods`},
 		},
+		Firmware: firmware,
 		Services: nodeServices(),
 	}
 }

@@ -85,6 +85,17 @@ const (
 	SMBAccountPasswordExpired SMBAccountState = "password-expired" // ERROR_PASSWORD_EXPIRED (1330)
 )
 
+// names are the name and the aliases.
+func (m SMBServer) names() []string { return append([]string{m.Name}, m.Aliases...) }
+
+// nameField is the field of the name with that index.
+func (m SMBServer) nameField(i int) string {
+	if i == 0 {
+		return "name"
+	}
+	return fmt.Sprintf("aliases[%d]", i-1)
+}
+
 func newNetwork(c *clock, node Model, now *resumption) (*network, *ModelError) {
 	n := &network{clock: c, alwaysPersistent: node.SMBAlwaysPersistent, byName: map[string]*server{}, mappings: map[string]*mapping{}}
 	for i, model := range node.SMBServers {
@@ -107,12 +118,9 @@ func (n *network) add(model SMBServer, now *resumption) *ModelError {
 	if err := s.configure(model, now); err != nil {
 		return err
 	}
-	for i, name := range append([]string{model.Name}, model.Aliases...) {
+	for i, name := range model.names() {
 		if n.byName[winpath.Fold(name)] != nil {
-			if i == 0 {
-				return problem("name", "%q is used twice", name)
-			}
-			return problem(fmt.Sprintf("aliases[%d]", i-1), "%q is used twice", name)
+			return problem(model.nameField(i), "%q is used twice", name)
 		}
 		n.byName[winpath.Fold(name)] = s
 	}
@@ -155,13 +163,9 @@ func (s *server) configure(model SMBServer, now *resumption) *ModelError {
 }
 
 func (m SMBServer) validate() *ModelError {
-	for i, name := range append([]string{m.Name}, m.Aliases...) {
+	for i, name := range m.names() {
 		if _, err := unc.Parse("", `\\`+name+`\x`); err != nil || strings.ContainsAny(name, `\/`) {
-			field := "name"
-			if i > 0 {
-				field = fmt.Sprintf("aliases[%d]", i-1)
-			}
-			return problem(field, "%q is not the name or address of a server", name)
+			return problem(m.nameField(i), "%q is not the name or address of a server", name)
 		}
 	}
 	for i, share := range m.Shares {

@@ -1,7 +1,9 @@
 package winsim
 
 import (
+	"cmp"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,12 +161,7 @@ func (s Service) build() (*service, *ModelError) {
 	if s.SpecificExitCode != 0 && s.ExitCode != 1066 {
 		return nil, problem("specificExitCode", "needs exitCode 1066")
 	}
-	if s.DisplayName == "" {
-		s.DisplayName = s.Name
-	}
-	if s.StartType == "" {
-		s.StartType = StartManual
-	}
+	s.DisplayName, s.StartType = cmp.Or(s.DisplayName, s.Name), cmp.Or(s.StartType, StartManual)
 	return &service{Service: s}, nil
 }
 
@@ -186,7 +183,7 @@ func buildServices(c *clock, models []Service, now *resumption) (*services, *Mod
 		}
 	}
 	for i, s := range built.all {
-		if s.needsItself(map[*service]bool{}, s) {
+		if s.needsItself() {
 			return nil, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
 		}
 	}
@@ -232,19 +229,16 @@ func (m *services) resolve(s *service) *ModelError {
 }
 
 // needsItself reports whether a service depends on itself, directly or not.
-func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
-	for _, needed := range s.needs {
-		if needed == origin {
-			return true
-		}
-		if !seen[needed] {
-			seen[needed] = true
-			if needed.needsItself(seen, origin) {
-				return true
+func (s *service) needsItself() bool {
+	all := slices.Clone(s.needs)
+	for i := 0; i < len(all); i++ {
+		for _, needed := range all[i].needs {
+			if !slices.Contains(all, needed) {
+				all = append(all, needed)
 			}
 		}
 	}
-	return false
+	return slices.Contains(all, s)
 }
 
 // runAtStart gives the services without a state their state after a start.

@@ -25,8 +25,7 @@ import (
 // It leaves out faults, call counts, logon attempts, and open handles, which end with their program.
 // It fails for a mirrored node, because other processes can change its files at any time.
 func (n *Node) Model() (Model, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.save()
 }
 
@@ -40,8 +39,7 @@ func (n *Node) save() (Model, error) {
 
 // Describe is Model without the bytes and files on disks and shares. It works for mirrored nodes, too.
 func (n *Node) Describe() Model {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	return n.draw(false)
 }
 
@@ -136,35 +134,20 @@ func (p *picture) lives(v *volume) {
 func (p *picture) events() {
 	order := 0
 	for _, e := range p.clock.events {
-		var of any
-		is := Event{Due: e.due.UTC()}
-		does := true
-		switch what := e.action.(type) {
-		case volumeArrival:
-			of, is.Kind, does = what.volume, volumeArrives, p.living[what.volume] && what.absences == what.volume.absences
-		case volumeGrowth:
-			of, is.Kind, does = what.volume, volumeGrows, p.living[what.volume]
-		case *formatEnd:
-			of, is.Kind, does = what.volume, formatEnds, p.living[what.volume]
-			is.ClusterSize, is.Label, is.Interrupted = what.options.ClusterSize, what.options.Label, what.absences != what.volume.absences
-		case tableMove:
-			of, is.Kind, does = what.disk, tableMoves, p.presence[what.disk] != ""
-		case msrArrival:
-			of, is.Kind, does = what.disk, msrAppears, p.presence[what.disk] != ""
-			is.Table = what.table.String()
-		case offlineRelapse:
-			of, is.Kind, does = what.disk, diskRelapses, p.presence[what.disk] != ""
-		case lunArrival:
-			of, is.Kind, does = what.session, lunsArrive, slices.Contains(p.objects.initiator.sessions, what.session)
-		case pendingEnd:
-			of, is.Kind, does = what.service, serviceChanges, what.changes == what.service.changes
-		default:
-			panic(fmt.Sprintf("winsim: no rule to describe %T", what))
+		is, does := e.Event, !e.void()
+		switch of := e.of.(type) {
+		case *volume:
+			does = does && p.living[of]
+			is.Interrupted = is.Kind == formatEnds && of.interrupted
+		case *disk:
+			does = p.presence[of] != ""
+		case *iscsiSession:
+			does = slices.Contains(p.objects.initiator.sessions, of)
 		}
 		if does {
 			order++
-			is.Order = order
-			p.pending[of] = append(p.pending[of], is)
+			is.Due, is.Order = is.Due.UTC(), order
+			p.pending[e.of] = append(p.pending[e.of], is)
 		}
 	}
 }
@@ -183,15 +166,9 @@ func (p *picture) running(origin string) *Running {
 
 // disks describes all disks but those of targets: the attached ones by number, then the others.
 func (p *picture) disks() (all []Disk) {
-	luns := map[*disk]bool{}
-	for _, t := range p.objects.initiator.targets {
-		for _, d := range t.luns {
-			luns[d] = true
-		}
-	}
 	m := p.objects.disks
 	for _, d := range slices.Concat(m.sorted(), m.unseen, slices.SortedFunc(maps.Values(m.detached), byNumber)) {
-		if !luns[d] {
+		if !d.lun {
 			all = append(all, p.disk(d))
 		}
 	}

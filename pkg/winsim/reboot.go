@@ -18,8 +18,7 @@ import (
 //
 // Hosts created before the restart have outdated caches. Create new ones.
 func (n *Node) Reboot() {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	n.changed()
 	n.network.restart()
 	n.initiator.endSessions()

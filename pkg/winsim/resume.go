@@ -51,17 +51,13 @@ const (
 	serviceChanges = "service-changes" // it leaves its pending state
 )
 
-// resumption makes the parts of a running node. It is nil while a new node is made.
+// resumption makes the parts of a running node. It is nil while a new node is made, and empty for the copy of a disk,
+// which arrives later.
 type resumption struct {
 	disks   *disks
 	volumes *volumes
-	events  []resumedEvent
+	events  []event
 	folders []resumedFolder
-}
-
-type resumedEvent struct {
-	Event
-	action eventAction
 }
 
 // resumedFolder is a mounted folder on a volume, or on the one that begins where that does.
@@ -71,14 +67,15 @@ type resumedFolder struct {
 	at    *entry
 }
 
-// plan keeps the events of an object. Action returns nil for one that it cannot have.
-func (r *resumption) plan(pending []Event, action func(Event) eventAction) *ModelError {
+// plan keeps the events of an object. Each kind that it can have has a function.
+func (r *resumption) plan(pending []Event, kinds map[string]func(Event) event) *ModelError {
 	for i, e := range pending {
-		what := action(e)
-		if what == nil {
+		if kinds[e.Kind] == nil {
 			return problem("kind", "%q is not an event of it", e.Kind).at("pending", i)
 		}
-		r.events = append(r.events, resumedEvent{e, what})
+		made := kinds[e.Kind](e)
+		made.Due, made.Order = e.Due, e.Order
+		r.events = append(r.events, made)
 	}
 	return nil
 }
@@ -96,6 +93,9 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 		if err := left.apply(*p.Volume, r); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
+	}
+	if r.disks == nil {
+		return nil
 	}
 	other := r.disks.attached(d.Number)
 	switch m.Presence {
@@ -117,24 +117,21 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	default:
 		return oneOf("presence", m.Presence, DiskAttached, DiskUnseen, DiskDetached, DiskAway)
 	}
-	return r.plan(m.Pending, func(e Event) eventAction {
-		switch e.Kind {
-		case tableMoves:
-			return tableMove{d}
-		case diskRelapses:
-			return offlineRelapse{r.disks, d}
-		case msrAppears:
-			if id, err := win.ParseGUID(e.Table); err == nil {
-				return msrArrival{r.disks, d, id}
-			}
-		default:
-		}
-		return nil
+	return r.plan(m.Pending, map[string]func(Event) event{
+		tableMoves:   func(Event) event { return tableMove(d) },
+		diskRelapses: func(Event) event { return r.disks.offlineRelapse(d) },
+		msrAppears: func(e Event) event {
+			id, _ := win.ParseGUID(e.Table) // another is that of no table
+			return r.disks.msrArrival(d, id)
+		},
 	})
 }
 
 // volume registers the volume of a partition, in its state.
 func (r *resumption) volume(v *volume, m Volume) *ModelError {
+	if r.volumes == nil {
+		return nil
+	}
 	if err := r.state(v, m); err != nil {
 		return err
 	}
@@ -148,23 +145,16 @@ func (r *resumption) state(v *volume, m Volume) *ModelError {
 			return err.at("bytes", i)
 		}
 	}
-	return r.plan(m.Pending, func(e Event) eventAction {
-		switch e.Kind {
-		case volumeArrives:
+	return r.plan(m.Pending, map[string]func(Event) event{
+		volumeArrives: func(Event) event {
 			v.expected = true
-			return volumeArrival{r.volumes, v, v.absences}
-		case volumeGrows:
-			return volumeGrowth{v}
-		case formatEnds:
-			v.formatting = true
-			end := &formatEnd{m: r.volumes, volume: v, absences: v.absences, options: win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}}
-			if e.Interrupted {
-				end.absences--
-			}
-			return end
-		default:
-			return nil
-		}
+			return r.volumes.arrival(v)
+		},
+		volumeGrows: func(Event) event { return v.growth() },
+		formatEnds: func(e Event) event {
+			v.formatting, v.interrupted = true, e.Interrupted
+			return r.volumes.formatEnd(v, win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}, func() {})
+		},
 	})
 }
 
@@ -178,12 +168,7 @@ func (r *resumption) folder(on *volume) func(place int, e *entry) {
 
 func (r *resumption) services(m *services) *ModelError {
 	for i, s := range m.all {
-		if err := r.plan(s.Pending, func(e Event) eventAction {
-			if e.Kind != serviceChanges {
-				return nil
-			}
-			return pendingEnd{m, s, s.changes}
-		}); err != nil {
+		if err := r.plan(s.Pending, map[string]func(Event) event{serviceChanges: func(Event) event { return m.pendingEnd(s) }}); err != nil {
 			return err.at("services", i)
 		}
 		s.Pending = nil
@@ -199,12 +184,7 @@ func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
 		}
 		in.sessions = append(in.sessions, s)
-		if err := r.plan(model.Pending, func(e Event) eventAction {
-			if e.Kind != lunsArrive {
-				return nil
-			}
-			return lunArrival{in, s}
-		}); err != nil {
+		if err := r.plan(model.Pending, map[string]func(Event) event{lunsArrive: func(Event) event { return in.lunArrival(s) }}); err != nil {
 			return err.at("sessions", i)
 		}
 	}
@@ -221,11 +201,11 @@ func (r *resumption) finish(built objects, m Running) *ModelError {
 		}
 		built.disks.persisted[*stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
 	}
-	slices.SortStableFunc(r.events, func(a, b resumedEvent) int {
+	slices.SortStableFunc(r.events, func(a, b event) int {
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Order, b.Order))
 	})
 	for _, e := range r.events {
-		built.plan(e.Due, e.action)
+		built.plan(e)
 	}
 	slices.SortStableFunc(r.folders, func(a, b resumedFolder) int { return cmp.Compare(a.place, b.place) })
 	for _, f := range r.folders {

@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -51,26 +52,20 @@ func (s *service) dependsOn(other *service) bool { return slices.Contains(s.need
 
 // endPending ends the pending state of a service after a delay, unless its state changes first.
 func (m *services) endPending(s *service, after time.Duration) {
-	m.after(after, pendingEnd{m, s, s.changes})
+	m.after(after, m.pendingEnd(s))
 }
 
-type pendingEnd struct {
-	manager *services
-	service *service
-	changes int // of its state at the time of planning
-}
-
-func (p pendingEnd) run() {
-	m, s := p.manager, p.service
-	switch {
-	case s.changes != p.changes:
-	case s.State == ServiceStopPending:
-		m.stopService(s, 0, 0)
-	case s.ExitCode != 0:
-		m.stopService(s, s.ExitCode, s.SpecificExitCode)
-	default:
-		m.enterState(s, ServiceRunning)
-	}
+func (m *services) pendingEnd(s *service) event {
+	return event{Event: Event{Kind: serviceChanges}, of: s, changes: &s.changes, planned: s.changes, run: func() {
+		switch {
+		case s.State == ServiceStopPending:
+			m.stopService(s, 0, 0)
+		case s.ExitCode != 0:
+			m.stopService(s, s.ExitCode, s.SpecificExitCode)
+		default:
+			m.enterState(s, ServiceRunning)
+		}
+	}}
 }
 
 // beginStart starts a service as the service manager does: its dependencies first.
@@ -196,8 +191,7 @@ func (s *service) status() win.ServiceStatus {
 // The methods below implement the seam; internal/win documents them.
 
 func (m *services) Uptime(context.Context) (time.Duration, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	return m.now().Sub(m.booted), nil
 }
 
@@ -230,8 +224,7 @@ func (m *services) ActiveDependents(_ context.Context, name string) (names []str
 }
 
 func (m *services) onService(name string, do func(*service) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	s, err := m.service(name)
 	if err != nil {
 		return err
@@ -241,8 +234,7 @@ func (m *services) onService(name string, do func(*service) error) error {
 
 // ServiceInfo describes a service as Model does.
 func (n *Node) ServiceInfo(name string) (Service, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	s, err := n.services.service(name)
 	if err != nil {
 		return Service{}, winerr.Wrap("describe service", name, err)
@@ -257,8 +249,7 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	if state.check("state") != nil || state == "" {
 		return winerr.New(winerr.Invalid, op, name, "unknown state %q", state)
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	s, err := n.services.service(name)
 	if err != nil {
 		return winerr.Wrap(op, name, err)
@@ -271,9 +262,7 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 
 // add installs a service, stopped by default. Its dependencies must exist. mu is held.
 func (m *services) add(model Service) *ModelError {
-	if model.State == "" {
-		model.State = ServiceStopped
-	}
+	model.State = cmp.Or(model.State, ServiceStopped)
 	s, err := model.build()
 	if err == nil {
 		err = m.resolve(s)

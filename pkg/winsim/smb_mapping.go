@@ -28,8 +28,7 @@ func (n *network) show(m *mapping) win.SMBMapping {
 }
 
 func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	m := n.mappings[winpath.Fold(remote)]
 	if m == nil {
 		return win.SMBMapping{}, winerr.FileNotFound
@@ -38,8 +37,7 @@ func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, 
 }
 
 func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	mappings := make([]win.SMBMapping, 0, len(n.mappings))
 	for _, m := range n.mappings {
 		mappings = append(mappings, n.show(m))
@@ -52,8 +50,7 @@ func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRe
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	err := n.connect(request)
 	if err == nil {
 		n.changed()
@@ -108,8 +105,7 @@ func (n *network) conflict(made *mapping) error {
 }
 
 func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	if n.mappings[winpath.Fold(remote)] == nil {
 		return winerr.FileNotFound
 	}

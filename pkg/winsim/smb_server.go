@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -62,7 +61,7 @@ func (n *network) volumes() (all []*volume) {
 
 // names are \\server\share with each name of the server.
 func (s *share) names() (all []string) {
-	for _, server := range append([]string{s.server.Name}, s.server.Aliases...) {
+	for _, server := range s.server.names() {
 		all = append(all, `\\`+server+`\`+s.label)
 	}
 	return all
@@ -101,7 +100,7 @@ func (n *network) startOnShare(path string) (v *volume, root, names string, err 
 		return nil, "", "", winerr.BadPathname
 	}
 	root = `\\` + serverName + `\` + shareName
-	if err := n.checkAccess(root); err != nil {
+	if err := n.checkAccess(root, true); err != nil {
 		return nil, "", "", err
 	}
 	found := s.shares[winpath.Fold(shareName)]
@@ -111,8 +110,9 @@ func (n *network) startOnShare(path string) (v *volume, root, names string, err 
 	return found.volume, root, strings.Trim(names, winpath.Separator), nil
 }
 
-// checkAccess returns the server's answer to the credentials that the node has for a share.
-func (n *network) checkAccess(root string) error {
+// checkAccess returns the server's answer to the credentials that the node has for a share. A session that has ended
+// begins again if reconnect is set.
+func (n *network) checkAccess(root string, reconnect bool) error {
 	m := n.mappings[winpath.Fold(root)]
 	if m == nil || m.Stale {
 		return winerr.LogonFailure
@@ -122,7 +122,7 @@ func (n *network) checkAccess(root string) error {
 		return nil
 	}
 	err := s.check(m.User, m.Password)
-	if m.Idle && err == nil {
+	if m.Idle && err == nil && reconnect {
 		n.changed()
 		m.Idle = false
 	}
@@ -131,7 +131,7 @@ func (n *network) checkAccess(root string) error {
 
 // checkShare returns the error of an access to an open file of a share. Any name of the server
 // will do.
-func (n *network) checkShare(s *share) error {
+func (n *network) checkShare(s *share, reconnect bool) error {
 	if s.server.Down {
 		return winerr.BadNetPath
 	}
@@ -140,24 +140,13 @@ func (n *network) checkShare(s *share) error {
 	}
 	var failure error = winerr.LogonFailure
 	for _, name := range s.names() {
-		err := n.checkAccess(name)
+		err := n.checkAccess(name, reconnect)
 		if err == nil {
 			return nil
 		}
 		failure = err
 	}
 	return failure
-}
-
-// canOpen reports whether the node can open a share. Unlike checkShare it does not reconnect.
-func (n *network) canOpen(s *share) bool {
-	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
-		return false
-	}
-	return slices.ContainsFunc(s.names(), func(name string) bool {
-		mapped := n.mappings[winpath.Fold(name)]
-		return mapped != nil && !mapped.Stale && s.server.check(mapped.User, mapped.Password) == nil
-	})
 }
 
 // check returns the server's answer to a user and password.

@@ -30,8 +30,7 @@ func (n *network) mkdir(path string) error {
 // EndSMBSessions ends all sessions, as Windows does with idle ones. Mappings are disconnected
 // until the next access.
 func (n *Node) EndSMBSessions() {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	n.changed()
 	for _, m := range n.network.mappings {
 		m.Idle = true
@@ -43,8 +42,7 @@ func (n *Node) EndSMBSessions() {
 // with Files.
 func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	const op = "change SMB server"
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	s := n.network.byName[winpath.Fold(name)]
 	if s == nil {
 		return winerr.New(winerr.NotFound, op, name, "server not found")
@@ -65,8 +63,7 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 
 // SMBLogons returns the logon attempts at a server, oldest first.
 func (n *Node) SMBLogons(name string) []SMBLogon {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	if s := n.network.byName[winpath.Fold(name)]; s != nil {
 		return slices.Clone(s.logons)
 	}

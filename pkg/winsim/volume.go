@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -16,10 +17,11 @@ type volume struct {
 	extents []extent
 	share   *share // for a volume that is a share
 
-	present    bool // its device exists
-	expected   bool // will arrive
-	absences   int  // how often it has left; an arrival planned before is void
-	formatting bool
+	present     bool // its device exists
+	expected    bool // will arrive
+	absences    int  // how often it has left; an arrival planned before is void
+	formatting  bool
+	interrupted bool // it has left during the format
 }
 
 // volumes are the volumes of a node, and what the mount manager and the storage service know of them.
@@ -124,7 +126,7 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	case v.Offline:
 		return nil, winerr.NotReady
 	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.Arrived.Add(m.storage.ArrivalTrouble)):
-		return nil, m.arrivalError()
+		return nil, cmp.Or(winerr.Code(m.storage.ArrivalError), winerr.UnrecognizedVolume)
 	case v.State == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
@@ -136,13 +138,6 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	return fs, nil
 }
 
-func (m *volumes) arrivalError() winerr.Code {
-	if m.storage.ArrivalError != 0 {
-		return winerr.Code(m.storage.ArrivalError)
-	}
-	return winerr.UnrecognizedVolume
-}
-
 // bringUp makes the volumes of an attached, online disk arrive later. mu is held.
 func (m *volumes) bringUp(d *disk) {
 	for _, v := range m.of(d) {
@@ -152,7 +147,7 @@ func (m *volumes) bringUp(d *disk) {
 		m.changed()
 		m.claimName(v)
 		v.expected = true
-		m.after(m.storage.VolumeArrival, volumeArrival{m, v, v.absences})
+		m.after(m.storage.VolumeArrival, m.arrival(v))
 	}
 }
 
@@ -165,17 +160,11 @@ func (m *volumes) claimName(v *volume) {
 	m.byGUID[v.guid] = v
 }
 
-// volumeArrival makes a volume appear, unless it has left meanwhile.
-type volumeArrival struct {
-	m        *volumes
-	volume   *volume
-	absences int // at the time of planning
-}
-
-func (a volumeArrival) run() {
-	if v := a.volume; v.absences == a.absences {
-		v.present, v.expected, v.Arrived = true, false, a.m.now()
-	}
+// arrival makes a volume appear, unless it has left meanwhile.
+func (m *volumes) arrival(v *volume) event {
+	return event{Event: Event{Kind: volumeArrives}, of: v, changes: &v.absences, planned: v.absences, run: func() {
+		v.present, v.expected, v.Arrived = true, false, m.now()
+	}}
 }
 
 // boot makes the volumes of online disks present.
@@ -196,6 +185,7 @@ func (m *volumes) takeDown(d *disk) {
 func (v *volume) leave() {
 	v.present, v.expected, v.InServiceCache, v.LogOpen = false, false, false, false
 	v.absences++
+	v.interrupted = v.formatting
 }
 
 func (m *volumes) rename(v *volume, guid string) {
@@ -261,15 +251,15 @@ func (m *volumes) assignLetter(v *volume) {
 
 // grow makes a volume as long as its partition after Storage.GrowDelay. mu is held.
 func (m *volumes) grow(v *volume) {
-	m.after(m.storage.GrowDelay, volumeGrowth{v})
+	m.after(m.storage.GrowDelay, v.growth())
 }
 
-type volumeGrowth struct{ volume *volume }
-
-func (s volumeGrowth) run() {
-	if p := s.volume.partition(); p != nil {
-		s.volume.extents[0].length = p.Length
-	}
+func (v *volume) growth() event {
+	return event{Event: Event{Kind: volumeGrows}, of: v, run: func() {
+		if p := v.partition(); p != nil {
+			v.extents[0].length = p.Length
+		}
+	}}
 }
 
 func (m *volumes) volumeByID(id string) *volume {

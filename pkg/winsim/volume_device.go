@@ -68,8 +68,7 @@ func (m *volumes) volumeAt(device win.Device) *volume {
 }
 
 func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	v := m.volumeAt(device)
 	if err := v.openError(); err != nil {
 		return err

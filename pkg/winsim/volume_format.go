@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -82,49 +83,39 @@ func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.Forma
 		m.mu.Unlock()
 		return err
 	}
-	v.formatting = true
-	end := &formatEnd{m: m, volume: v, absences: v.absences, options: options, result: codes.interrupted}
-	m.after(m.storage.FormatTime, end)
+	v.formatting, v.interrupted = true, false
+	result := codes.interrupted // guarded by mu
+	m.after(m.storage.FormatTime, m.formatEnd(v, options, func() { result = nil }))
 	m.changed()
 	m.mu.Unlock()
 	if err := m.Sleep(ctx, m.storage.FormatTime); err != nil {
 		return err
 	}
-	m.lock()
-	defer m.mu.Unlock()
-	return end.result
+	defer m.lock()()
+	return result
 }
 
-// formatEnd completes a format, unless the volume has left.
-type formatEnd struct {
-	m        *volumes
-	volume   *volume
-	absences int // of the volume at the start
-	options  win.FormatOptions
-	result   error // guarded by mu
-}
-
-func (f *formatEnd) run() {
-	v := f.volume
-	v.formatting = false
-	if v.absences != f.absences {
-		return
-	}
-	v.makeNTFS(f.options)
-	for _, e := range v.extents {
-		f.m.disks.grow(e.disk, int64(e.disk.GrowsTo))
-	}
-	f.result = nil
+// formatEnd completes a format, and calls done unless the volume has left.
+func (m *volumes) formatEnd(v *volume, options win.FormatOptions, done func()) event {
+	is := Event{Kind: formatEnds, ClusterSize: options.ClusterSize, Label: options.Label}
+	return event{Event: is, of: v, run: func() {
+		v.formatting = false
+		if v.interrupted {
+			return
+		}
+		v.makeNTFS(options)
+		for _, e := range v.extents {
+			m.disks.grow(e.disk, int64(e.disk.GrowsTo))
+		}
+		done()
+	}}
 }
 
 func (v *volume) makeNTFS(options win.FormatOptions) {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))
 	fs := newFileSystem(NTFS, v.length(), sector)
-	fs.label = options.Label
-	if options.ClusterSize != 0 {
-		fs.cluster = int64(options.ClusterSize)
-	}
+	fs.label, fs.cluster = options.Label, cmp.Or(int64(options.ClusterSize), fs.cluster)
 	v.setFileSystem(fs)
 	if v.State == Raw || v.State == Locked {
 		v.State = Healthy
@@ -133,8 +124,7 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 
 // RefreshStorageCache adds every volume to the storage service's cache.
 func (m *volumes) RefreshStorageCache(_ context.Context) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	m.changed()
 	m.outOfDate = 0
 	for _, v := range m.byGUID {

@@ -1,10 +1,9 @@
 package winsim
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -12,8 +11,7 @@ import (
 )
 
 func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	ids := make([]win.VolumeID, 0, len(m.byGUID))
 	for _, v := range m.byGUID {
 		if v.present && !v.Nameless && v.State != Gone {
@@ -82,8 +80,7 @@ func (m *volumes) announce(at resolvedPath) {
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
 func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	v := m.volumeByID(string(id))
 	if v == nil || !v.present || v.State == Gone {
 		return nil, winerr.FileNotFound
@@ -103,15 +100,12 @@ func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, err
 }
 
 func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	var ids []win.VolumeID
 	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())
 	}
-	slices.SortFunc(ids, func(a, b win.VolumeID) int {
-		return cmp.Compare(strings.ToLower(string(a)), strings.ToLower(string(b)))
-	})
+	slices.Sort(ids)
 	return ids, nil
 }
 
@@ -122,7 +116,7 @@ func (m *volumes) systemVolumes() []*volume {
 	if c := m.letters["C"]; c != nil && c.present {
 		volumes = append(volumes, c)
 	}
-	for _, d := range m.disks.allDisks() {
+	for _, d := range slices.AppendSeq(m.disks.here(), maps.Values(m.disks.detached)) {
 		if !d.System {
 			continue
 		}

@@ -12,8 +12,7 @@ import (
 // the disk, and then the partition and its file system.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
 func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
-	m.lock()
-	defer m.mu.Unlock()
+	defer m.lock()()
 	d := m.byNumber[number]
 	if d == nil {
 		return winerr.WMINotFound
@@ -33,7 +32,7 @@ func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, s
 	}
 	m.changed()
 	d.visibleSize = d.size
-	tableMove{d}.run()
+	d.moveTable()
 	if !m.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}

@@ -95,7 +95,7 @@ func New(model Model) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := &Node{objects: built, model: model, origin: sync.OnceValue(model.origin)}
+	node := &Node{objects: built, model: model, origin: sync.OnceValue(model.origin), calls: calls{counts: map[string]int{}}}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.seam = win.Intercept(machine{built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
@@ -129,11 +129,10 @@ func (n *Node) start(files []File) error {
 // Add adds the services, iSCSI targets and SMB servers of a model to a running node, up to the first that is
 // wrong. Windows sees targets at the next discovery.
 func (n *Node) Add(m Model) error {
-	n.lock()
-	defer n.mu.Unlock()
+	defer n.lock()()
 	n.changed()
 	for _, s := range m.SMBServers {
-		for _, name := range append([]string{s.Name}, s.Aliases...) {
+		for _, name := range s.names() {
 			if n.network.byName[winpath.Fold(name)] != nil {
 				return winerr.New(winerr.Exists, "add SMB server", name, "the name is in use")
 			}

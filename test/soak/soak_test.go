@@ -28,13 +28,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
-	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
-	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
-	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
-	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -157,16 +150,11 @@ func (s *server) start() {
 	s.t.Helper()
 	// A new process knows nothing of what the one before it did, so its hosts are new.
 	p := &process{Node: s.node}
-	hosts := daemon.Hosts{
-		Disk: diskapi.NewOn(p), Filesystem: fsapi.NewOn(p), ISCSI: iscsiapi.NewOn(p),
-		SMB: smbapi.NewOn(p), System: systemapi.NewOn(p), Volume: volumeapi.NewOn(p),
-		Node: func(options ...node.Option) (*node.Node, error) { return node.NewOn(p, options...) },
-	}
 	ctx, cancel := context.WithCancel(klog.NewContext(s.t.Context(), klog.Logger{})) // no logs
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- daemon.Serve(ctx, daemon.Config{
-			Hosts: hosts, WorkingDirs: []string{workDir}, SocketDir: s.dir,
+			Hosts: daemon.HostsOn(p), WorkingDirs: []string{workDir}, SocketDir: s.dir,
 			StopTimeout: 50 * time.Millisecond, Ready: func() { close(ready) },
 		})
 	}()

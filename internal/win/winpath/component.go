@@ -35,7 +35,7 @@ func brokenComponentRule(name string) string {
 		}
 	}
 	switch {
-	case isReserved(name):
+	case IsReserved(name):
 		return "is a reserved device name"
 	case isShortAlias(name):
 		return "looks like an 8.3 alias of another name; give the long name"
@@ -86,10 +86,10 @@ var reserved = func() map[string]bool {
 	return names
 }()
 
-// isReserved reports whether Win32 may take name for a device. Extensions do not
+// IsReserved reports whether Win32 may take name for a device. Extensions do not
 // save a name, nor do spaces before them: "NUL .tar.gz" is NUL. Newer versions of
 // Windows are less strict; what is refused must not depend on the node.
-func isReserved(name string) bool {
+func IsReserved(name string) bool {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.TrimRight(stem, " ")
 	const shortest, longest = len("CON"), len("CONOUT$")

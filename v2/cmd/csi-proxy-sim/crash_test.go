@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -115,7 +116,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() {
-		stopped <- serve.Run(ctx, node, serve.Config{SocketDir: dir, StopTimeout: time.Second, Format: l.format})
+		stopped <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, StopTimeout: time.Second, Format: l.format}})
 	}()
 	defer func() {
 		stop()

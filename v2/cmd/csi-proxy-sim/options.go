@@ -51,20 +51,22 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	defer stop()
 	cfg := serve.Config{
-		SocketDir:       o.socketDir,
-		APIGroups:       flags.APIGroups,
-		WorkingDirs:     flags.AllowedDirs(),
-		AllowedServices: flags.AllowedServices,
-		StopTimeout:     flags.StopTimeout,
-		FormatOver:      flags.FormatOver,
-		Format:          flags.Format,
-		NoPrivacy:       !flags.Privacy,
-		RefuseOtherUser: flags.RefuseOtherUser,
-		Control:         o.control,
-		Heal:            flags.Heal,
-		RecordCalls:     flags.RecordCalls,
-		RecordMaxBytes:  flags.RecordMaxBytes,
-		Ready:           func() { o.printReady(); notify.Ready() },
+		Config: daemon.Config{
+			SocketDir:       o.socketDir,
+			APIGroups:       flags.APIGroups,
+			WorkingDirs:     flags.AllowedDirs(),
+			AllowedServices: flags.AllowedServices,
+			StopTimeout:     flags.StopTimeout,
+			Format:          flags.Format,
+			NoPrivacy:       !flags.Privacy,
+			RefuseOtherUser: flags.RefuseOtherUser,
+			Heal:            flags.Heal,
+			Ready:           func() { o.printReady(); notify.Ready() },
+		},
+		FormatOver:     flags.FormatOver,
+		Control:        o.control,
+		RecordCalls:    flags.RecordCalls,
+		RecordMaxBytes: flags.RecordMaxBytes,
 	}
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)

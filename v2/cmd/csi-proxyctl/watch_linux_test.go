@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -48,7 +49,7 @@ func serveNode(t *testing.T, model winsim.Model) (node *winsim.Node, stop, start
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		ready, done := make(chan struct{}), make(chan error, 1)
 		go func() {
-			done <- serve.Run(ctx, node, serve.Config{SocketDir: dir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }})
+			done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }}})
 		}()
 		end = sync.OnceFunc(func() {
 			cancel()

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -45,6 +46,15 @@ func LocalHosts() Hosts {
 		System:     systemapi.New(),
 		Volume:     volumeapi.New(),
 		Node:       node.New,
+	}
+}
+
+// HostsOn are the hosts of an emulated machine, for a daemon that starts: they know nothing of those before them.
+func HostsOn(m win.Machine, ofVolumes ...volumeapi.Option) Hosts {
+	return Hosts{
+		Disk: diskapi.NewOn(m), Filesystem: fsapi.NewOn(m), ISCSI: iscsiapi.NewOn(m),
+		SMB: smbapi.NewOn(m), System: systemapi.NewOn(m), Volume: volumeapi.NewOn(m, ofVolumes...),
+		Node: func(options ...node.Option) (*node.Node, error) { return node.NewOn(m, options...) },
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"sync"
@@ -75,7 +76,7 @@ func runControlled(ctx context.Context, node *winsim.Node, machine win.Machine, 
 		started, ended := make(chan struct{}), make(chan error, 1)
 		cfg.Ready = func() { close(started) }
 		session, restart := context.WithCancel(ctx)
-		go func() { ended <- runAPI(session, node, machine, cfg) }()
+		go func() { ended <- runAPI(session, machine, cfg) }()
 		select {
 		case <-started:
 			if answer != nil {
@@ -126,11 +127,17 @@ type control struct {
 var _ controlv1.ControlServer = (*control)(nil)
 
 // answer is the empty answer of a call, or its error.
-func answer[T any](err error) (*T, error) {
-	if err != nil {
+func answer[T any](err error) (*T, error) { return answerWith(new(T), err) }
+
+// answerWith is the answer of a call, or its error.
+func answerWith[T any](out *T, err error) (*T, error) {
+	switch {
+	case errors.Is(err, winerr.NotFound):
+		return nil, fmt.Errorf("%w; DescribeNode lists what the node has", err)
+	case err != nil:
 		return nil, err
 	}
-	return new(T), nil
+	return out, nil
 }
 
 func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*controlv1.RebootResponse, error) {

@@ -3,7 +3,6 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -24,21 +23,15 @@ func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest)
 	c.attaching.Lock() // or two disks get the same free LUN
 	defer c.attaching.Unlock()
 	disk, err := c.newDisk(in)
-	if err != nil {
-		return nil, err
+	number := uint32(0)
+	switch {
+	case err != nil:
+	case in.Content == controlv1.Content_CONTENT_CLONE:
+		number, err = c.node.CloneDisk(in.GetCloneOf(), disk)
+	default:
+		number, err = c.node.AttachDisk(disk)
 	}
-	attach := c.node.AttachDisk
-	if in.Content == controlv1.Content_CONTENT_CLONE {
-		if _, err := c.find("clone disk", in.GetCloneOf()); err != nil {
-			return nil, err
-		}
-		attach = func(disk winsim.Disk) (uint32, error) { return c.node.CloneDisk(in.GetCloneOf(), disk) }
-	}
-	number, err := attach(disk)
-	if err != nil {
-		return nil, err
-	}
-	return &controlv1.AttachDiskResponse{DiskNumber: number}, nil
+	return answerWith(&controlv1.AttachDiskResponse{DiskNumber: number}, err)
 }
 
 func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) {
@@ -53,7 +46,7 @@ func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) 
 	port, location := uint8(1), "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 0"
 	bus := "0"
 	if in.LikeDisk != nil {
-		like, err := c.find("attach a disk like disk", in.GetLikeDisk())
+		like, err := c.node.DiskInfo(in.GetLikeDisk())
 		if err != nil {
 			return winsim.Disk{}, err
 		}
@@ -182,22 +175,9 @@ func (c *control) DetachDisk(_ context.Context, in *controlv1.DetachDiskRequest)
 	return answer[controlv1.DetachDiskResponse](c.onData("detach disk", in.DiskNumber, c.node.DetachDisk))
 }
 
-// find describes a disk, or returns an error of the operation.
-func (c *control) find(op string, number uint32) (winsim.Disk, error) {
-	disk, err := c.node.DiskInfo(number)
-	if err != nil {
-		return disk, winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found; DescribeNode lists the disks")
-	}
-	return disk, nil
-}
-
 // onData does something to a disk other than the system disk, without which there is no node.
 func (c *control) onData(op string, number uint32, do func(uint32) error) error {
-	disk, err := c.find(op, number)
-	switch {
-	case err != nil:
-		return err
-	case disk.System:
+	if disk, err := c.node.DiskInfo(number); err == nil && disk.System {
 		return winerr.New(winerr.InUse, op, fmt.Sprint(number), "it is the system disk of the node; choose a data disk")
 	}
 	return do(number)
@@ -205,21 +185,11 @@ func (c *control) onData(op string, number uint32, do func(uint32) error) error 
 
 func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequest) (*controlv1.ReattachDiskResponse, error) {
 	number, err := c.node.ReattachDisk(in.DiskNumber)
-	if errors.Is(err, winerr.NotFound) {
-		err = winerr.New(winerr.NotFound, "reattach disk", fmt.Sprint(in.DiskNumber), "no detached disk had this number; DescribeNode lists them")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &controlv1.ReattachDiskResponse{DiskNumber: number}, nil
+	return answerWith(&controlv1.ReattachDiskResponse{DiskNumber: number}, err)
 }
 
 func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*controlv1.GrowDiskResponse, error) {
-	_, err := c.find("grow disk", in.DiskNumber)
-	if err == nil {
-		err = c.node.GrowDisk(in.DiskNumber, winsim.Size(in.SizeBytes))
-	}
-	return answer[controlv1.GrowDiskResponse](err)
+	return answer[controlv1.GrowDiskResponse](c.node.GrowDisk(in.DiskNumber, winsim.Size(in.SizeBytes)))
 }
 
 func (c *control) FailDisk(_ context.Context, in *controlv1.FailDiskRequest) (*controlv1.FailDiskResponse, error) {
@@ -231,11 +201,7 @@ func (c *control) HangDisk(_ context.Context, in *controlv1.HangDiskRequest) (*c
 }
 
 func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*controlv1.HealDiskResponse, error) {
-	_, err := c.find("heal disk", in.DiskNumber)
-	if err == nil {
-		err = c.node.HealDisk(in.DiskNumber)
-	}
-	return answer[controlv1.HealDiskResponse](err)
+	return answer[controlv1.HealDiskResponse](c.node.HealDisk(in.DiskNumber))
 }
 
 func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) (*controlv1.DescribeNodeResponse, error) {

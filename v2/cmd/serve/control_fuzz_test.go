@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
@@ -51,7 +52,7 @@ func FuzzControl(f *testing.F) {
 		node := newNode(t)
 		before, err := node.DiskInfo(0)
 		must(t, err)
-		dir, stop := runUntil(t, node, serve.Config{APIGroups: []string{"system"}, Control: serve.DefaultControl})
+		dir, stop := runUntil(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"system"}}, Control: serve.DefaultControl})
 		conn, err := client.Connect(ctx, "sim", apiversion.NewVersionOrPanic("v1"), client.WithPipePath(endpointPath(dir, "sim", "v1")))
 		must(t, err)
 		var answer []byte

@@ -1,8 +1,8 @@
 package serve
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -17,68 +17,57 @@ func (c *control) AddServer(_ context.Context, in *controlv1.AddServerRequest) (
 }
 
 func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest) (*controlv1.StopServerResponse, error) {
-	return answer[controlv1.StopServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = true }))
+	return answer[controlv1.StopServerResponse](c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = true }))
 }
 
 func (c *control) StartServer(_ context.Context, in *controlv1.StartServerRequest) (*controlv1.StartServerResponse, error) {
-	return answer[controlv1.StartServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = false }))
+	return answer[controlv1.StartServerResponse](c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = false }))
 }
 
-func (c *control) change(name string, change func(*winsim.SMBServer)) error {
-	err := c.node.ChangeSMBServer(name, change)
-	if errors.Is(err, winerr.NotFound) {
-		return winerr.New(winerr.NotFound, "change SMB server", name, "server not found; DescribeNode lists the servers")
-	}
-	return err
+// change changes a server, unless change returns why not.
+func (c *control) change(name string, change func(*winsim.SMBServer) error) error {
+	var refused error
+	err := c.node.ChangeSMBServer(name, func(s *winsim.SMBServer) { refused = change(s) })
+	return cmp.Or(err, refused)
 }
 
 func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*controlv1.AddShareResponse, error) {
-	exists := false
-	err := c.change(in.Server, func(s *winsim.SMBServer) {
-		exists = slices.ContainsFunc(s.Shares, func(share winsim.SMBShare) bool { return winpath.Equal(share.Name, in.Share) })
-		if !exists {
-			s.Shares = append(s.Shares, winsim.SMBShare{Name: in.Share})
+	return answer[controlv1.AddShareResponse](c.change(in.Server, func(s *winsim.SMBServer) error {
+		if slices.ContainsFunc(s.Shares, func(share winsim.SMBShare) bool { return winpath.Equal(share.Name, in.Share) }) {
+			return winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it; choose another name")
 		}
-	})
-	if err == nil && exists {
-		err = winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it; choose another name")
-	}
-	return answer[controlv1.AddShareResponse](err)
+		s.Shares = append(s.Shares, winsim.SMBShare{Name: in.Share})
+		return nil
+	}))
 }
 
 func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest) (*controlv1.AddAccountResponse, error) {
 	const op = "add account"
-	if err := checkAccount(op, in.User, in.Password); err != nil {
-		return nil, err
-	}
-	exists := false
-	err := c.change(in.Server, func(s *winsim.SMBServer) {
-		exists = accountAt(s, in.User) >= 0
-		if !exists {
-			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: in.User, Password: in.Password})
+	return answer[controlv1.AddAccountResponse](c.change(in.Server, func(s *winsim.SMBServer) error {
+		if err := checkAccount(op, in.User, in.Password); err != nil {
+			return err
 		}
-	})
-	if err == nil && exists {
-		err = winerr.New(winerr.Exists, op, in.User, "server %s has it; to change its password, use SetPassword", in.Server)
-	}
-	return answer[controlv1.AddAccountResponse](err)
+		if accountAt(s, in.User) >= 0 {
+			return winerr.New(winerr.Exists, op, in.User, "server %s has it; to change its password, use SetPassword", in.Server)
+		}
+		s.Accounts = append(s.Accounts, winsim.SMBAccount{User: in.User, Password: in.Password})
+		return nil
+	}))
 }
 
 func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordRequest) (*controlv1.SetPasswordResponse, error) {
 	const op = "set password of"
-	if err := checkAccount(op, in.User, in.Password); err != nil {
-		return nil, err
-	}
-	at := -1
-	err := c.change(in.Server, func(s *winsim.SMBServer) {
-		if at = accountAt(s, in.User); at >= 0 {
-			s.Accounts[at].Password = in.Password
+	return answer[controlv1.SetPasswordResponse](c.change(in.Server, func(s *winsim.SMBServer) error {
+		if err := checkAccount(op, in.User, in.Password); err != nil {
+			return err
 		}
-	})
-	if err == nil && at < 0 {
-		err = winerr.New(winerr.NotFound, op, in.User, "server %s has no such user; DescribeNode lists the users", in.Server)
-	}
-	return answer[controlv1.SetPasswordResponse](err)
+		at := accountAt(s, in.User)
+		if at < 0 {
+			return winerr.New(winerr.NotFound, op, in.User, "server %s has no such user", in.Server)
+		}
+		s.Accounts[at].Password = in.Password
+		return nil
+	}))
 }
 
 func accountAt(s *winsim.SMBServer, user string) int {

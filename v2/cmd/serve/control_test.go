@@ -18,6 +18,7 @@ import (
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -37,8 +38,8 @@ func startControlled(t *testing.T) controlled {
 	t.Helper()
 	node := newNode(t)
 	dir := runWith(t, node, serve.Config{
-		Control: serve.DefaultControl, APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1"},
-		StopTimeout: time.Hour, // which a restart does not use
+		Config:  daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1"}, StopTimeout: time.Hour},
+		Control: serve.DefaultControl,
 	})
 	dial := func(group string) *grpc.ClientConn {
 		conn, err := client.Connect(t.Context(), group, apiversion.NewVersionOrPanic("v1"), client.WithPipePath(endpointPath(dir, group, "v1")))

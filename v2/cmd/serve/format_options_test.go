@@ -3,6 +3,7 @@ package serve_test
 import (
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -33,7 +34,7 @@ func TestFormatOptions(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				d := newDriverWith(t, node, number, serve.Config{Format: c.format})
+				d := newDriverWith(t, node, number, serve.Config{Config: daemon.Config{Format: c.format}})
 				stage(d)
 				if (d.err != nil) != (c.fault != "") {
 					t.Fatalf("the first attempt: %v", d.err)

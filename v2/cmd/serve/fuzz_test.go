@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -141,7 +142,12 @@ func serveOne(ctx context.Context, t *testing.T, node *winsim.Node, endpoint grp
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- serve.Run(serving, node, serve.Config{
-			SocketDir: dir, APIGroups: []string{endpoint.Name()}, StopTimeout: time.Minute, Ready: func() { close(ready) },
+			Config: daemon.Config{
+				SocketDir:   dir,
+				APIGroups:   []string{endpoint.Name()},
+				StopTimeout: time.Minute,
+				Ready:       func() { close(ready) },
+			},
 		})
 	}()
 	select {

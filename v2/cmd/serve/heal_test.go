@@ -18,6 +18,7 @@ import (
 	iscsiclient "github.com/kubernetes-csi/csi-proxy/client/groups/iscsi/v1alpha2"
 	smbclient "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
 	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -289,12 +290,12 @@ func TestHeal_Kubelet(t *testing.T) {
 // looks receives what each look has found.
 type looks chan []wholenode.StaleMount
 
-// StaleMounts implements serve.StaleObserver.
+// StaleMounts implements daemon.StaleObserver.
 func (l looks) StaleMounts(found []wholenode.StaleMount) { l <- found }
 
 // TestHeal_Modes: off refuses requests, remove heals at start, report removes nothing.
 func TestHeal_Modes(t *testing.T) {
-	for _, mode := range []serve.HealMode{"off", "report", "remove"} {
+	for _, mode := range []daemon.HealMode{"off", "report", "remove"} {
 		t.Run(string(mode), func(t *testing.T) {
 			s := newHealStory(t)
 			if failed := s.stageAll(); failed != nil {
@@ -303,7 +304,7 @@ func TestHeal_Modes(t *testing.T) {
 			s.node.Reboot()
 			s.wait(20 * time.Minute)
 			seen := make(looks, 10)
-			s.serve(serve.Config{Heal: mode, StaleMounts: seen})
+			s.serve(serve.Config{Config: daemon.Config{Heal: mode, StaleMounts: seen}})
 			if mode == "off" {
 				_, err := s.healer.Heal(t.Context(), &extensionv1.HealRequest{DryRun: true})
 				if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "-heal-stale-mounts=off") {

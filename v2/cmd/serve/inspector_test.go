@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -34,7 +35,7 @@ func TestInspector_Groups(t *testing.T) {
 		{[]string{"system", "volume", "filesystem"}, codes.Unimplemented, false},
 	} {
 		t.Run(strings.Join(c.groups, ","), func(t *testing.T) {
-			dir := runWith(t, node, serve.Config{APIGroups: c.groups})
+			dir := runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: c.groups}})
 			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
 			if status.Code(err) != c.code || response.GetLinksSearched() != c.links {
@@ -181,7 +182,7 @@ func TestInspector_Observed(t *testing.T) {
 	must(t, err)
 	must(t, node.Symlink("C:\\var\\lib\\kubelet\\pods\\a\u202eb", `C:\var\lib\kubelet\none`))
 	var seen methods
-	dir := runWith(t, node, serve.Config{Observer: &seen})
+	dir := runWith(t, node, serve.Config{Config: daemon.Config{Observer: &seen}})
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 	response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
 	must(t, err)

@@ -17,6 +17,7 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -227,7 +228,7 @@ func TestFormatOver(t *testing.T) {
 	for _, over := range []bool{false, true} {
 		t.Run(fmt.Sprint(over), func(t *testing.T) {
 			node := newNode(t)
-			dir := runWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1"}, FormatOver: over})
+			dir := runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1"}}, FormatOver: over})
 			life := life{
 				t: t, node: node, number: 1,
 				disk:   dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),

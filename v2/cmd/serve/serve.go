@@ -14,76 +14,28 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
-	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
-	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
-	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
-	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
-	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // Config configures the server. The zero value serves everything on the default endpoints.
 type Config struct {
-	// SocketDir is the directory of the Unix sockets; empty means that of client.PipePath. It
-	// has no effect on Windows.
-	SocketDir string
-	// APIGroups selects groups and versions, such as "disk" or "disk/v1"; empty
-	// means all.
-	APIGroups []string
-	// WorkingDirs are the directories that requests may access; empty means C:\var\lib\kubelet.
-	WorkingDirs []string
-	// AllowedServices are the services that requests may start and stop. "*" means all but
-	// protected ones, nil the daemon's default.
-	AllowedServices []string
-	// StopTimeout limits the time of running calls after a stop; 0 means the daemon's default. With
-	// Control it is at most a second.
-	StopTimeout time.Duration
+	// Config is that of the daemon. Run sets Hosts. The default of WorkingDirs is C:\var\lib\kubelet, that of
+	// AllowedServices the daemon's. With Control, StopTimeout is at most a second.
+	daemon.Config
 	// FormatOver lets FormatVolume format volumes that already have a file system.
 	FormatOver bool
-	// Format are the options of FormatVolume.
-	Format volumeapi.FormatOptions
-	// Observer is called for every request; may be nil.
-	Observer Observer
-	// NoPrivacy allows SMB servers without encryption.
-	NoPrivacy bool
-	// RefuseOtherUser is the option of package smb.
-	RefuseOtherUser bool
 	// Control is where to serve the control service, with which csi-proxyctl sim changes the node:
 	// the path of a Unix socket, the name of a pipe, or DefaultControl. Empty means not at all.
 	Control string
-	// Heal is the daemon's flag -heal-stale-mounts: off, report or remove. Empty looks for stale
-	// mounts only on request.
-	Heal HealMode
-	// StaleMounts is called after each look for stale mounts; may be nil.
-	StaleMounts StaleObserver
-	// Storage is called with descriptions of the node's storage, when it asks; may be nil.
-	Storage StorageObserver
 	// RecordCalls is a file into which the calls to the node and its answers are written, as the daemon's flag
 	// -record-calls does; empty means none. RecordMaxBytes is where the file ends; 0 means at the daemon's default.
 	RecordCalls    string
 	RecordMaxBytes int64
-	// Ready is called when every endpoint listens; may be nil.
-	Ready func()
 }
-
-// Observer is called for every request with its full method name, such as /v1.Disk/Rescan.
-// Calls are concurrent and must be quick.
-type Observer = server.Observer
-
-// HealMode says what the server does about stale mounts.
-type HealMode = daemon.HealMode
-
-// StaleObserver is called with what was found about stale mounts.
-type StaleObserver = daemon.StaleObserver
-
-// StorageObserver asks for descriptions of the node's storage.
-type StorageObserver = daemon.StorageObserver
 
 // Run serves the node until ctx ends, then stops gracefully and returns nil. An error names the
 // endpoint that failed.
@@ -106,44 +58,16 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if cfg.Control != "" {
 		return runControlled(ctx, node, machine, cfg)
 	}
-	return runAPI(ctx, node, machine, cfg)
+	return runAPI(ctx, machine, cfg)
 }
 
 // runAPI serves the API, as a daemon that starts. Machine is the node, or the node whose calls are recorded.
-func runAPI(ctx context.Context, node *winsim.Node, machine win.Machine, cfg Config) error {
-	hosts := daemon.LocalHosts() // defaults for groups that the node does not emulate
-	hosts.Disk = node.Disk()
-	hosts.Filesystem = node.Filesystem()
-	hosts.ISCSI = node.ISCSI()
-	hosts.System = node.System()
-	hosts.SMB = smbapi.NewOn(machine) // a daemon that starts does not know what the one before it did
-	hosts.Volume = node.Volume()
-	hosts.Node = func(options ...wholenode.Option) (*wholenode.Node, error) {
-		return wholenode.NewOn(machine, options...)
-	}
-	if machine != win.Machine(node) {
-		hosts.Disk, hosts.Filesystem, hosts.ISCSI = diskapi.NewOn(machine), fsapi.NewOn(machine), iscsiapi.NewOn(machine)
-		hosts.System, hosts.Volume = systemapi.NewOn(machine), volumeapi.NewOn(machine)
-	}
+func runAPI(ctx context.Context, machine win.Machine, cfg Config) error {
+	cfg.Hosts = daemon.HostsOn(machine)
 	if cfg.FormatOver {
-		hosts.Volume = volumeapi.NewOn(machine, volumeapi.FormatOverExisting())
+		cfg.Hosts = daemon.HostsOn(machine, volumeapi.FormatOverExisting())
 	}
-	return daemon.Serve(ctx, daemon.Config{
-		Hosts:           hosts,
-		WorkingDirs:     cfg.WorkingDirs,
-		AllowedServices: cfg.AllowedServices,
-		NoPrivacy:       cfg.NoPrivacy,
-		Format:          cfg.Format,
-		RefuseOtherUser: cfg.RefuseOtherUser,
-		Heal:            cfg.Heal,
-		StaleMounts:     cfg.StaleMounts,
-		Storage:         cfg.Storage,
-		APIGroups:       cfg.APIGroups,
-		SocketDir:       cfg.SocketDir,
-		StopTimeout:     cfg.StopTimeout,
-		Observer:        cfg.Observer,
-		Ready:           cfg.Ready,
-	})
+	return daemon.Serve(ctx, cfg.Config)
 }
 
 // T is the part of testing.TB that Start needs.
@@ -169,7 +93,7 @@ func Start(t T, node *winsim.Node) (socketDir string) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the test, by Cleanup
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- Run(ctx, node, Config{SocketDir: socketDir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }})
+		done <- Run(ctx, node, Config{Config: daemon.Config{SocketDir: socketDir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }}})
 	}()
 	t.Cleanup(func() {
 		cancel()

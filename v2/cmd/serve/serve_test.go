@@ -19,6 +19,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -39,7 +40,7 @@ func newNode(t *testing.T) *winsim.Node {
 // run serves a node until the test ends and returns the directory of its sockets.
 func run(t *testing.T, node *winsim.Node, apiGroups ...string) string {
 	t.Helper()
-	return runWith(t, node, serve.Config{APIGroups: apiGroups})
+	return runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: apiGroups}})
 }
 
 func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
@@ -133,13 +134,13 @@ func TestRun_Refuses(t *testing.T) {
 		cfg  serve.Config
 		want string
 	}{
-		"an unknown group":                {serve.Config{APIGroups: []string{"dsk"}}, `"dsk"`},
-		"an unknown version":              {serve.Config{APIGroups: []string{"disk/v9"}}, `"disk/v9"`},
-		"a bad working directory":         {serve.Config{WorkingDirs: []string{"/var/lib"}}, "not an absolute Windows path"},
-		"a protected service":             {serve.Config{AllowedServices: []string{"kubelet"}}, "never starts or stops"},
-		"a directory below a file":        {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
+		"an unknown group":                {serve.Config{Config: daemon.Config{APIGroups: []string{"dsk"}}}, `"dsk"`},
+		"an unknown version":              {serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v9"}}}, `"disk/v9"`},
+		"a bad working directory":         {serve.Config{Config: daemon.Config{WorkingDirs: []string{"/var/lib"}}}, "not an absolute Windows path"},
+		"a protected service":             {serve.Config{Config: daemon.Config{AllowedServices: []string{"kubelet"}}}, "never starts or stops"},
+		"a directory below a file":        {serve.Config{Config: daemon.Config{SocketDir: "/dev/null/x"}}, "/dev/null/x"},
 		"a recording that is a directory": {serve.Config{RecordCalls: "."}, "create the recording"},
-		"a directory of too long a name":  {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
+		"a directory of too long a name":  {serve.Config{Config: daemon.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}}, "107"},
 	} {
 		if c.cfg.SocketDir != "" && runtime.GOOS == "windows" {
 			continue // there are no sockets
@@ -154,7 +155,7 @@ func TestRun_Refuses(t *testing.T) {
 // TestRun_RefusesASecondInstance also shows that the first one is not disturbed.
 func TestRun_RefusesASecondInstance(t *testing.T) {
 	dir := run(t, newNode(t))
-	err := serve.Run(t.Context(), newNode(t), serve.Config{SocketDir: dir})
+	err := serve.Run(t.Context(), newNode(t), serve.Config{Config: daemon.Config{SocketDir: dir}})
 	if err == nil || !strings.Contains(err.Error(), "endpoint disk/v1alpha1") || !errors.Is(err, winerr.Exists) {
 		t.Errorf("second instance: %v", err)
 	}

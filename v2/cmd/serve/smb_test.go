@@ -16,6 +16,7 @@ import (
 	smbv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1alpha1"
 	smbv1beta1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1beta1"
 	smbv1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1beta2"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
@@ -131,7 +132,7 @@ func TestSMB_Codes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			node := newSMBNode(t)
 			must(t, node.ChangeSMBServer("files", c.change))
-			dir := runWith(t, node, serve.Config{APIGroups: []string{"smb/v1"}, NoPrivacy: !c.privacy})
+			dir := runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"smb/v1"}, NoPrivacy: !c.privacy}})
 			api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
 			_, err := api.call(t.Context(), "NewSmbGlobalMapping", fields{"remote_path": c.remote, "local_path": link, "username": "csi", "password": "csi-Pa55"})
 			if status.Code(err) != c.code {
@@ -210,14 +211,14 @@ func TestSMB_Driver(t *testing.T) {
 	)
 	node := newSMBNode(t)
 	must(t, node.Mkdir(pod))
-	// daemon is what a driver is connected to.
-	type daemon struct{ fs, smb remote }
+	// connected is what a driver has.
+	type connected struct{ fs, smb remote }
 	stop := func() {}
-	start := func() daemon {
+	start := func() connected {
 		stop()
 		var dir string
-		dir, stop = runUntil(t, node, serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}})
-		return daemon{
+		dir, stop = runUntil(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}})
+		return connected{
 			dialRemote(t, untyped(fsv1.NewClientWithPipePath), dir, "filesystem", "v1"),
 			dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1"),
 		}
@@ -338,7 +339,7 @@ func TestSMB_LastMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := newSMBNode(t)
 			must(t, errors.Join(node.Symlink(`C:\kubelet`, kubelet), node.Junction(`C:\joined`, kubelet)))
-			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}}
+			cfg := serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}}}
 			csi := c.base + `\plugins\kubernetes.io\csi\smb.csi.k8s.io`
 			var staged []string
 			dir, stop := runUntil(t, node, cfg)
@@ -423,7 +424,7 @@ func TestSMB_OtherUser(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, RefuseOtherUser: refuse}
+			cfg := serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, RefuseOtherUser: refuse}}
 			dir, stop := runUntil(t, node, cfg)
 			c := newSMBClients(t, dir)
 			other := codes.OK
@@ -466,7 +467,7 @@ func TestSMB_Rotation(t *testing.T) {
 				t.Helper()
 				must(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.KeepsSessions, s.Accounts[0].Password = true, password }))
 			}
-			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}
+			cfg := serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}}
 			dir, stop := runUntil(t, node, cfg)
 			c := newSMBClients(t, dir)
 			mapTo := func(link, password string) {

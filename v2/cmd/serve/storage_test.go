@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 )
 
 // descriptions receives what is found, and wants nothing more.
 type descriptions chan *extensionv1.Node
 
-// StorageWanted implements serve.StorageObserver.
+// StorageWanted implements daemon.StorageObserver.
 func (descriptions) StorageWanted() <-chan struct{} { return nil }
 
-// Storage implements serve.StorageObserver.
+// Storage implements daemon.StorageObserver.
 func (d descriptions) Storage(node *extensionv1.Node) { d <- node }
 
 // TestStorage: a server describes its node for the metrics, also if no endpoint serves the inspector, and
@@ -29,7 +30,7 @@ func TestStorage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := make(descriptions, 1)
-			_, stop := runUntil(t, newNode(t), serve.Config{APIGroups: test.groups, Storage: found})
+			_, stop := runUntil(t, newNode(t), serve.Config{Config: daemon.Config{APIGroups: test.groups, Storage: found}})
 			defer stop()
 			got := <-found
 			if len(got.Disks) != 4 || got.LinksSearched != test.links || got.SharesListed != test.shares || got.SessionsListed != test.sessions {

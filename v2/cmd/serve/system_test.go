@@ -12,6 +12,7 @@ import (
 
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	systemclient "github.com/kubernetes-csi/csi-proxy/client/groups/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
@@ -60,7 +61,7 @@ func nodeWithServices(t *testing.T) *winsim.Node {
 // are none.
 func dialSystem(t *testing.T, node *winsim.Node, allowed ...string) *systemclient.Client {
 	t.Helper()
-	dir := runWith(t, node, serve.Config{APIGroups: []string{"system"}, AllowedServices: allowed})
+	dir := runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"system"}, AllowedServices: allowed}})
 	client, err := systemclient.NewClientWithPipePath(endpointPath(dir, "system", "v1alpha1"))
 	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })

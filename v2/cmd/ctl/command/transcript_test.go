@@ -29,6 +29,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -77,7 +78,7 @@ func (n *node) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, n.emulated, serve.Config{SocketDir: n.dir, APIGroups: n.groups, Control: n.control, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, n.emulated, serve.Config{Config: daemon.Config{SocketDir: n.dir, APIGroups: n.groups, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }}, Control: n.control})
 	}()
 	n.stop = sync.OnceFunc(func() {
 		cancel()

@@ -23,6 +23,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -97,7 +98,7 @@ func serveModel(t *testing.T, model winsim.Model, groups ...string) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, emulated, serve.Config{SocketDir: dir, APIGroups: groups, StopTimeout: time.Second, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, emulated, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: groups, StopTimeout: time.Second, Ready: func() { close(ready) }}})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	<-ready

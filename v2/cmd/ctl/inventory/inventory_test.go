@@ -20,6 +20,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
@@ -133,7 +134,7 @@ func start(t *testing.T, node *winsim.Node, dir string, groups ...string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, node, serve.Config{SocketDir: dir, APIGroups: groups, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: groups, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }}})
 	}()
 	t.Cleanup(func() {
 		cancel()
