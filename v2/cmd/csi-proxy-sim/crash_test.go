@@ -163,9 +163,7 @@ func (c *crashedNode) start(fault string) {
 	c.t.Helper()
 	files := map[string]string{"crash.yaml": crashModel, "faults.yaml": "faults: [" + fault + "]"}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(c.state), name), []byte(text), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(filepath.Join(filepath.Dir(c.state), name), []byte(text), 0o600))
 	}
 	dir := filepath.Dir(c.state)
 	args := []string{
@@ -178,9 +176,7 @@ func (c *crashedNode) start(fault string) {
 	}
 	s := command(c.t, args...)
 	s.cmd.Env = append(os.Environ(), "CSI_PROXY_SIM_TEST_MAIN=virtual time")
-	if err := s.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, s.cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -266,17 +262,11 @@ func (c *crashedNode) take(steps []step) {
 func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 	c.t.Helper()
 	saved, err := os.ReadFile(c.state)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	var model winsim.Model
-	if err := json.Unmarshal(saved, &model); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, json.Unmarshal(saved, &model))
 	node, err := winsim.New(model)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	if err := do(node); err != nil {
 		c.t.Errorf("what is left: %v", err)
 	}
@@ -284,10 +274,6 @@ func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 		c.t.Fatal(err)
 	}
 	next, err := json.Marshal(model)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(c.state, next, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
+	require.NoError(c.t, os.WriteFile(c.state, next, 0o600))
 }

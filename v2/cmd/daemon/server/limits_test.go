@@ -49,9 +49,7 @@ func (r *running) greet() rawClient {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := c.WriteSettings(); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, c.WriteSettings())
 	return c
 }
 

@@ -108,9 +108,7 @@ func (r *running) conn(version string) *grpc.ClientConn {
 	r.t.Helper()
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return dialEndpoint(ctx, r.path(version)) }
 	conn, err := grpc.NewClient("passthrough:///"+version, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -118,9 +116,7 @@ func (r *running) conn(version string) *grpc.ClientConn {
 func (r *running) rawConn() net.Conn {
 	r.t.Helper()
 	conn, err := dialEndpoint(r.t.Context(), r.path("v1"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
