@@ -119,43 +119,19 @@ func TestISCSI_EveryMethod(t *testing.T) {
 func TestISCSI_BadRequest(t *testing.T) {
 	noAddress := &iscsi.TargetPortal{TargetPort: 3260}
 	noSuchPort := &iscsi.TargetPortal{TargetAddress: "10.0.0.1", TargetPort: 65536}
-	tests := map[string]func(context.Context, *iscsi.ISCSI) (any, error){
-		"add without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{})
-		},
-		"add without address": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noAddress})
-		},
-		"add with port 65536": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noSuchPort})
-		},
-		"discover without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DiscoverTargetPortal(ctx, &iscsi.DiscoverTargetPortalRequest{})
-		},
-		"remove without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.RemoveTargetPortal(ctx, &iscsi.RemoveTargetPortalRequest{})
-		},
-		"connect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{IQN: target})
-		},
-		"connect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal})
-		},
-		"connect with unknown authentication": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: 3})
-		},
-		"disconnect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{IQN: target})
-		},
-		"disconnect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: portal})
-		},
-		"disks without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{IQN: target})
-		},
-		"disks without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{TargetPortal: portal})
-		},
+	tests := map[string]func(context.Context, iscsi.Interface) (any, error){
+		"add without portal":                  grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{}),
+		"add without address":                 grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: noAddress}),
+		"add with port 65536":                 grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: noSuchPort}),
+		"discover without portal":             grouptest.With(iscsi.Interface.DiscoverTargetPortal, &iscsi.DiscoverTargetPortalRequest{}),
+		"remove without portal":               grouptest.With(iscsi.Interface.RemoveTargetPortal, &iscsi.RemoveTargetPortalRequest{}),
+		"connect without portal":              grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{IQN: target}),
+		"connect without target":              grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal}),
+		"connect with unknown authentication": grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: 3}),
+		"disconnect without portal":           grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{IQN: target}),
+		"disconnect without target":           grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{TargetPortal: portal}),
+		"disks without portal":                grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{IQN: target}),
+		"disks without target":                grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{TargetPortal: portal}),
 	}
 	for name, do := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -178,34 +154,18 @@ func TestISCSI_AttackersFields(t *testing.T) {
 		"huge": strings.Repeat("a", huge), "NUL": "10.0.0.1\x00", "newline": "10.0.0.1\nhost", "space": "10.0.0.1 ", "command": "$(shutdown)", "path": `..\..\x`, "not text": "\xff\xfe",
 	}
 	for name, text := range bad {
-		for method, do := range map[string]func(*iscsi.ISCSI) (any, error){
-			"AddTargetPortal": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}})
-			},
-			"address of ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}, IQN: target})
-			},
-			"ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target + text + "\n"})
-			},
-			"DisconnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.DisconnectTarget(t.Context(), &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: text})
-			},
-			"GetTargetDisks": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.GetTargetDisks(t.Context(), &iscsi.GetTargetDisksRequest{TargetPortal: portal, IQN: text})
-			},
-			"secret": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: "xyzzy" + text + "\x00"})
-			},
-			"SetMutualChapSecret": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.SetMutualChapSecret(t.Context(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy" + text + "\x00"})
-			},
-			"user": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: text + "\n", ChapSecret: secret})
-			},
+		for method, do := range map[string]func(context.Context, iscsi.Interface) (any, error){
+			"AddTargetPortal":          grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}}),
+			"address of ConnectTarget": grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}, IQN: target}),
+			"ConnectTarget":            grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target + text + "\n"}),
+			"DisconnectTarget":         grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: text}),
+			"GetTargetDisks":           grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{TargetPortal: portal, IQN: text}),
+			"secret":                   grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: "xyzzy" + text + "\x00"}),
+			"SetMutualChapSecret":      grouptest.With(iscsi.Interface.SetMutualChapSecret, &iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy" + text + "\x00"}),
+			"user":                     grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: text + "\n", ChapSecret: secret}),
 		} {
 			host := newFake()
-			_, err := do(newISCSI(t, host))
+			_, err := do(t.Context(), newISCSI(t, host))
 			if !errors.Is(err, winerr.Invalid) || len(host.Calls) != 0 {
 				t.Errorf("%s in %s: %.200v, and the host saw %.200q", name, method, err, host.Calls)
 				continue

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -119,25 +120,13 @@ func TestVolume_BadRequest(t *testing.T) {
 	host := newFake()
 	v := newVolume(t, host)
 	for _, path := range []string{``, `x`, `C:x`, `\\server\share`, `\\?\C:\x`, `C:\x\..\y`, `C:/x`, `C:\NUL`, `C:\x:y`, `C:\x.`} {
-		for name, call := range map[string]func() error{
-			"mount": func() error {
-				_, err := v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1", TargetPath: path})
-				return err
-			},
-			"unmount": func() error {
-				_, err := v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: "V1", TargetPath: path})
-				return err
-			},
-			"mounted": func() error {
-				_, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
-				return err
-			},
-			"closest": func() error {
-				_, err := v.GetClosestVolumeIDFromTargetPath(t.Context(), &volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path})
-				return err
-			},
+		for name, call := range map[string]func(context.Context, volume.Interface) (any, error){
+			"mount":   grouptest.With(volume.Interface.MountVolume, &volume.MountVolumeRequest{VolumeID: "V1", TargetPath: path}),
+			"unmount": grouptest.With(volume.Interface.UnmountVolume, &volume.UnmountVolumeRequest{VolumeID: "V1", TargetPath: path}),
+			"mounted": grouptest.With(volume.Interface.GetVolumeIDFromTargetPath, &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path}),
+			"closest": grouptest.With(volume.Interface.GetClosestVolumeIDFromTargetPath, &volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}),
 		} {
-			if err := call(); !errors.Is(err, fs.ErrInvalid) {
+			if _, err := call(t.Context(), v); !errors.Is(err, fs.ErrInvalid) {
 				t.Errorf("%s at %q: %v, want kind %v", name, path, err, winerr.Invalid)
 			}
 		}

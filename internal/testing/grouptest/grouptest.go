@@ -47,10 +47,12 @@ type Call[API any] struct {
 
 // Method is a call whose good request the host sees as given, and answers as given.
 func Method[API, In, Out any](m func(API, context.Context, *In) (*Out, error), in *In, host string, answer *Out) Call[API] {
-	with := func(in *In) func(context.Context, API) (any, error) {
-		return func(ctx context.Context, api API) (any, error) { return m(api, ctx, in) }
-	}
-	return Call[API]{Do: with(in), doNil: with(nil), doEmpty: with(new(In)), host: host, answer: answer}
+	return Call[API]{Do: With(m, in), doNil: With(m, nil), doEmpty: With(m, new(In)), host: host, answer: answer}
+}
+
+// With calls a method with a request.
+func With[API, In, Out any](m func(API, context.Context, *In) (*Out, error), in *In) func(context.Context, API) (any, error) {
+	return func(ctx context.Context, api API) (any, error) { return m(api, ctx, in) }
 }
 
 // EmptyOK says that an empty request is a good one, too.
