@@ -27,6 +27,7 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/browser/devtools"
@@ -563,9 +564,7 @@ func startSim(t *testing.T, args ...string) *sim {
 	if shared == nil {
 		t.Skipf("make test-browser runs this; to fail without Chromium, set %s=1", required)
 	}
-	dir, err := os.MkdirTemp("", "sim") // names of T.TempDir are too long for sockets
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	s := &sim{t: t, dir: dir, args: append(args, "-socket-dir", dir, "-control", "default")}
 	s.start()
 	return s

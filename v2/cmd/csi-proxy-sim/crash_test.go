@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -58,7 +59,7 @@ func TestCrash(t *testing.T) {
 				for _, fault := range crashes(calls) {
 					t.Run(fmt.Sprintf("%d-%s", half+1, fault.name), func(t *testing.T) {
 						t.Parallel()
-						crashed := &crashedNode{t: t, model: model, dir: socketDir(t), state: filepath.Join(t.TempDir(), "node.json")}
+						crashed := &crashedNode{t: t, model: model, dir: servetest.Dir(t), state: filepath.Join(t.TempDir(), "node.json")}
 						crashed.live(live(), half, fault)
 					})
 				}
@@ -111,7 +112,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	t.Helper()
 	node, err := winsim.New(model)
 	require.NoError(t, err)
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() {
