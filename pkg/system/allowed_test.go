@@ -27,9 +27,7 @@ func TestAllowedServices(t *testing.T) {
 		_, err := s.StopService(t.Context(), &system.StopServiceRequest{Name: name, Force: force})
 		return err
 	}
-	if err := errors.Join(start("msiscsi"), stop("MSISCSI", true)); err != nil {
-		t.Errorf("a listed service: %v", err)
-	}
+	require.NoError(t, errors.Join(start("msiscsi"), stop("MSISCSI", true)), "a listed service:")
 	for _, name := range []string{"vds", "kubelet", "RpcSs", "csi-proxy"} {
 		for _, err := range []error{start(name), stop(name, false), stop(name, true)} {
 			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), name) {

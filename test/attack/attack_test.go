@@ -336,9 +336,7 @@ func measure(t *testing.T, a Attack, andMemory bool) *result {
 		}
 		r.drivers++
 	})
-	if err := attacker.Wait(); err != nil {
-		t.Errorf("the attacker: %v", err)
-	}
+	require.NoError(t, attacker.Wait(), "the attacker:")
 	close(stop)
 	lasting.Wait()
 	r.ask(t, old, 0, &r.waits)

@@ -63,9 +63,7 @@ func (s *server) stop(t *testing.T) {
 	t.Helper()
 	_ = s.Process.Signal(os.Interrupt)
 	defer time.AfterFunc(stopLimit, func() { _ = s.Process.Kill() }).Stop()
-	if err := s.Wait(); err != nil {
-		t.Errorf("the server has not stopped: %v", err)
-	}
+	require.NoError(t, s.Wait(), "the server has not stopped:")
 	if t.Failed() {
 		t.Logf("its log:\n%s", &s.log)
 	}

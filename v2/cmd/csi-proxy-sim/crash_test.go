@@ -142,9 +142,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	first := take(l.first)
 	require.NoError(t, l.write(node))
 	second := take(l.second)
-	if err := l.check(ctx, node); err != nil {
-		t.Fatalf("without a crash: %v", err)
-	}
+	require.NoError(t, l.check(ctx, node), "without a crash:")
 	return [2]calls{first, second}
 }
 

@@ -245,9 +245,7 @@ func TestLimits_AllConnectionsAtWork(t *testing.T) {
 	}
 	close(finish)
 	for range cap(answers) {
-		if err := <-answers; err != nil {
-			t.Errorf("a call lost its connection: %v", err)
-		}
+		require.NoError(t, <-answers, "a call lost its connection:")
 	}
 	r.mustServe()
 }
@@ -373,9 +371,7 @@ func TestLimits_Arrival(t *testing.T) {
 	}
 	close(finish)
 	for range cap(answers) {
-		if err := <-answers; err != nil {
-			t.Errorf("a call that takes long: %v", err)
-		}
+		require.NoError(t, <-answers, "a call that takes long:")
 	}
 	r.stop()
 	if last, err := watch.Recv(); err != nil || last.Status != healthv1.HealthCheckResponse_NOT_SERVING {

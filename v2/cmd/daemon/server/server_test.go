@@ -339,9 +339,7 @@ func TestRun_StopWaitsForCallsInFlight(t *testing.T) {
 	case <-time.After(100 * time.Millisecond): // nothing must happen
 	}
 	close(release)
-	if err := <-answered; err != nil {
-		t.Errorf("the call in flight: %v", err)
-	}
+	require.NoError(t, <-answered, "the call in flight:")
 	r.mustStop()
 }
 
