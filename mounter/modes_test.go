@@ -83,9 +83,7 @@ func (k *kit) unstage() error {
 // must ends the test if the preparation of a case fails.
 func (k *kit) must(err error) {
 	k.t.Helper()
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, err)
 }
 
 // want is the outcome of a case: a class, and a part of the sentence.

@@ -132,12 +132,8 @@ func newModule(t *testing.T, blocks ...manuals.Block) module {
 func (m module) write(name, content string) {
 	m.t.Helper()
 	path := filepath.Join(m.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(m.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // run runs the go command in the module, for a system or, without one, for this one.

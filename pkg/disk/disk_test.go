@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
@@ -103,14 +104,6 @@ func newDisk(t *testing.T, host diskapi.HostAPI) *disk.Disk {
 	d, err := disk.New(host)
 	require.NoError(t, err)
 	return d
-}
-
-// cancelled returns a context that is over.
-func cancelled(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }
 
 func TestNew_NilHost(t *testing.T) {
@@ -282,7 +275,7 @@ func TestDisk_EveryMethod(t *testing.T) {
 			if err := call.doNil(t.Context(), newDisk(t, &fakeHost{})); !errors.Is(err, winerr.Invalid) {
 				t.Errorf("without a request: %v, want kind %v", err, winerr.Invalid)
 			}
-			if err := call.do(cancelled(t), newDisk(t, &fakeHost{})); !errors.Is(err, context.Canceled) {
+			if err := call.do(grouptest.Cancelled(t), newDisk(t, &fakeHost{})); !errors.Is(err, context.Canceled) {
 				t.Errorf("with a cancelled context: %v, want %v", err, context.Canceled)
 			}
 			plain := errors.New("lightning struck")

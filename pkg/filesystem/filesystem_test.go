@@ -3,14 +3,15 @@ package filesystem_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -20,49 +21,25 @@ import (
 // fakeHost is a host as drivers write it for their tests: the published methods and
 // nothing else. It notes its calls.
 type fakeHost struct {
-	calls  []string
+	grouptest.Recorder
 	answer bool
-	err    error
 }
 
-func (f *fakeHost) note(format string, args ...any) {
-	f.calls = append(f.calls, fmt.Sprintf(format, args...))
-}
+func (f *fakeHost) PathExists(path string) (bool, error) { return f.answer, f.Note("PathExists", path) }
 
-func (f *fakeHost) PathExists(path string) (bool, error) {
-	f.note("PathExists %s", path)
-	return f.answer, f.err
-}
+func (f *fakeHost) PathValid(path string) (bool, error) { return f.answer, f.Note("PathValid", path) }
 
-func (f *fakeHost) PathValid(path string) (bool, error) {
-	f.note("PathValid %s", path)
-	return f.answer, f.err
-}
+func (f *fakeHost) Mkdir(path string) error { return f.Note("Mkdir", path) }
 
-func (f *fakeHost) Mkdir(path string) error {
-	f.note("Mkdir %s", path)
-	return f.err
-}
+func (f *fakeHost) Rmdir(path string, force bool) error { return f.Note("Rmdir", path, force) }
 
-func (f *fakeHost) Rmdir(path string, force bool) error {
-	f.note("Rmdir %s %v", path, force)
-	return f.err
-}
-
-func (f *fakeHost) RmdirContents(path string) error {
-	f.note("RmdirContents %s", path)
-	return f.err
-}
+func (f *fakeHost) RmdirContents(path string) error { return f.Note("RmdirContents", path) }
 
 func (f *fakeHost) CreateSymlink(oldname, newname string) error {
-	f.note("CreateSymlink %s %s", oldname, newname)
-	return f.err
+	return f.Note("CreateSymlink", oldname, newname)
 }
 
-func (f *fakeHost) IsSymlink(path string) (bool, error) {
-	f.note("IsSymlink %s", path)
-	return f.answer, f.err
-}
+func (f *fakeHost) IsSymlink(path string) (bool, error) { return f.answer, f.Note("IsSymlink", path) }
 
 var _ fsapi.HostAPI = (*fakeHost)(nil)
 
@@ -86,119 +63,47 @@ func newFilesystem(t *testing.T, host fsapi.HostAPI) *filesystem.Filesystem {
 	return files
 }
 
-// method is one of the group's calls with what the host must see of it.
+// method is one of the group's calls, made about a path or without a request.
 type method struct {
-	name string
-	call func(ctx context.Context, files filesystem.Interface, path string) (answer any, err error)
-	want func(clean string) string
-	// fails is operation and object of its errors.
-	fails func(path string) string
-	// missing calls it without a request.
-	missing func(ctx context.Context, files filesystem.Interface) error
+	name    string
+	call    func(ctx context.Context, files filesystem.Interface, path string) (answer any, err error)
+	missing func(ctx context.Context, files filesystem.Interface) (any, error)
+	host    string // what the host must see of it, with PATH for the clean path
+	failure string // operation and object of its errors
+}
+
+func (m method) want(clean string) string { return strings.ReplaceAll(m.host, "PATH", clean) }
+
+func (m method) fails(path string) string { return strings.ReplaceAll(m.failure, "PATH", path) }
+
+// about makes a method. Its answer is that of the host, or whether there is a response that says no more.
+func about[In, Out any](name string, m func(filesystem.Interface, context.Context, *In) (*Out, error), request func(path string) In, host, failure string) method {
+	return method{name: name, host: host, failure: failure, missing: grouptest.With(m, nil), call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
+		in := request(path)
+		response, err := m(files, ctx, &in)
+		if response != nil && reflect.TypeFor[Out]().NumField() > 0 {
+			return reflect.ValueOf(response).Elem().Field(0).Bool(), err
+		}
+		return response != nil, err
+	}}
 }
 
 const otherPath = `C:\elsewhere`
 
 var methods = []method{
-	{
-		name: "PathExists",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path})
-			return response != nil && response.Exists, err
-		},
-		want:    func(clean string) string { return "PathExists " + clean },
-		fails:   func(path string) string { return "look up " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.PathExists(ctx, nil); return err },
-	},
-	{
-		name: "PathValid",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.PathValid(ctx, &filesystem.PathValidRequest{Path: path})
-			return response != nil && response.Valid, err
-		},
-		want:    func(clean string) string { return "PathValid " + clean },
-		fails:   func(path string) string { return "look up " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.PathValid(ctx, nil); return err },
-	},
-	{
-		name: "Mkdir",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path})
-			return response != nil, err
-		},
-		want:    func(clean string) string { return "Mkdir " + clean },
-		fails:   func(path string) string { return "create directory " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Mkdir(ctx, nil); return err },
-	},
-	{
-		name: "Rmdir",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path})
-			return response != nil, err
-		},
-		want:    func(clean string) string { return "Rmdir " + clean + " false" },
-		fails:   func(path string) string { return "remove " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Rmdir(ctx, nil); return err },
-	},
-	{
-		name: "Rmdir with force",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path, Force: true})
-			return response != nil, err
-		},
-		want:    func(clean string) string { return "Rmdir " + clean + " true" },
-		fails:   func(path string) string { return "remove " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Rmdir(ctx, nil); return err },
-	},
-	{
-		name: "RmdirContents",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: path})
-			return response != nil, err
-		},
-		want:  func(clean string) string { return "RmdirContents " + clean },
-		fails: func(path string) string { return "remove contents of " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error {
-			_, err := f.RmdirContents(ctx, nil)
-			return err
-		},
-	},
-	{
-		name: "CreateSymlink to",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: path, TargetPath: otherPath})
-			return response != nil, err
-		},
-		want:  func(clean string) string { return "CreateSymlink " + clean + " " + otherPath },
-		fails: func(_ string) string { return "create link " + otherPath },
-		missing: func(ctx context.Context, f filesystem.Interface) error {
-			_, err := f.CreateSymlink(ctx, nil)
-			return err
-		},
-	},
-	{
-		name: "CreateSymlink at",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: otherPath, TargetPath: path})
-			return response != nil, err
-		},
-		want:  func(clean string) string { return "CreateSymlink " + otherPath + " " + clean },
-		fails: func(path string) string { return "create link " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error {
-			_, err := f.CreateSymlink(ctx, nil)
-			return err
-		},
-	},
-	{
-		name: "IsSymlink",
-		call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
-			response, err := files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: path})
-			return response != nil && response.IsSymlink, err
-		},
-		want:    func(clean string) string { return "IsSymlink " + clean },
-		fails:   func(path string) string { return "inspect link " + path },
-		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.IsSymlink(ctx, nil); return err },
-	},
+	about("PathExists", filesystem.Interface.PathExists, func(path string) filesystem.PathExistsRequest { return filesystem.PathExistsRequest{Path: path} }, "PathExists PATH", "look up PATH"),
+	about("PathValid", filesystem.Interface.PathValid, func(path string) filesystem.PathValidRequest { return filesystem.PathValidRequest{Path: path} }, "PathValid PATH", "look up PATH"),
+	about("Mkdir", filesystem.Interface.Mkdir, func(path string) filesystem.MkdirRequest { return filesystem.MkdirRequest{Path: path} }, "Mkdir PATH", "create directory PATH"),
+	about("Rmdir", filesystem.Interface.Rmdir, func(path string) filesystem.RmdirRequest { return filesystem.RmdirRequest{Path: path} }, "Rmdir PATH false", "remove PATH"),
+	about("Rmdir with force", filesystem.Interface.Rmdir, func(path string) filesystem.RmdirRequest { return filesystem.RmdirRequest{Path: path, Force: true} }, "Rmdir PATH true", "remove PATH"),
+	about("RmdirContents", filesystem.Interface.RmdirContents, func(path string) filesystem.RmdirContentsRequest { return filesystem.RmdirContentsRequest{Path: path} }, "RmdirContents PATH", "remove contents of PATH"),
+	about("CreateSymlink to", filesystem.Interface.CreateSymlink, func(path string) filesystem.CreateSymlinkRequest {
+		return filesystem.CreateSymlinkRequest{SourcePath: path, TargetPath: otherPath}
+	}, "CreateSymlink PATH "+otherPath, "create link "+otherPath),
+	about("CreateSymlink at", filesystem.Interface.CreateSymlink, func(path string) filesystem.CreateSymlinkRequest {
+		return filesystem.CreateSymlinkRequest{SourcePath: otherPath, TargetPath: path}
+	}, "CreateSymlink "+otherPath+" PATH", "create link PATH"),
+	about("IsSymlink", filesystem.Interface.IsSymlink, func(path string) filesystem.IsSymlinkRequest { return filesystem.IsSymlinkRequest{Path: path} }, "IsSymlink PATH", "inspect link PATH"),
 }
 
 // eachMethod runs a test for every method on a host of its own.
@@ -222,12 +127,12 @@ func TestFilesystem_HostSeesCleanPaths(t *testing.T) {
 			`d:\`:          `D:\`,
 			`C:\a b\c.d~e`: `C:\a b\c.d~e`,
 		} {
-			host.calls = nil
+			host.Calls = nil
 			answer, err := m.call(t.Context(), files, path)
 			if err != nil || answer != true {
 				t.Errorf("%s: %v, %v, want the host's answer", path, answer, err)
 			}
-			if diff := cmp.Diff([]string{m.want(clean)}, host.calls); diff != "" {
+			if diff := cmp.Diff([]string{m.want(clean)}, host.Calls); diff != "" {
 				t.Errorf("%s: the host saw (-want +got):\n%s", path, diff)
 			}
 		}
@@ -253,8 +158,8 @@ func TestFilesystem_MalformedPathsDoNotReachTheHost(t *testing.T) {
 				t.Errorf("%.40q: ValidatePathWindows accepts what %s refuses", path, m.name)
 			}
 		}
-		if len(host.calls) != 0 {
-			t.Errorf("the host was asked: %q", host.calls)
+		if len(host.Calls) != 0 {
+			t.Errorf("the host was asked: %q", host.Calls)
 		}
 	})
 }
@@ -266,11 +171,11 @@ func TestFilesystem_NetworkPaths(t *testing.T) {
 		const path = `\\server\share\dir`
 		_, err := m.call(t.Context(), files, path)
 		if m.name == "PathValid" {
-			if want := []string{"PathValid " + path}; err != nil || !slices.Equal(host.calls, want) {
-				t.Errorf("%v, the host saw %q, want %q", err, host.calls, want)
+			if want := []string{"PathValid " + path}; err != nil || !slices.Equal(host.Calls, want) {
+				t.Errorf("%v, the host saw %q, want %q", err, host.Calls, want)
 			}
-		} else if !errors.Is(err, fs.ErrInvalid) || len(host.calls) != 0 {
-			t.Errorf("%v, the host saw %q, want an error that is %q and nothing", err, host.calls, fs.ErrInvalid)
+		} else if !errors.Is(err, fs.ErrInvalid) || len(host.Calls) != 0 {
+			t.Errorf("%v, the host saw %q, want an error that is %q and nothing", err, host.Calls, fs.ErrInvalid)
 		}
 	})
 }
@@ -278,11 +183,11 @@ func TestFilesystem_NetworkPaths(t *testing.T) {
 func TestFilesystem_MissingRequest(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
 		t.Helper()
-		if err := m.missing(t.Context(), files); !errors.Is(err, fs.ErrInvalid) {
+		if _, err := m.missing(t.Context(), files); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("%v, want an error that is %q", err, fs.ErrInvalid)
 		}
-		if len(host.calls) != 0 {
-			t.Errorf("the host was asked: %q", host.calls)
+		if len(host.Calls) != 0 {
+			t.Errorf("the host was asked: %q", host.Calls)
 		}
 	})
 }
@@ -301,8 +206,8 @@ func TestFilesystem_CancelledCallsDoNotReachTheHost(t *testing.T) {
 		if _, err := m.call(expired, files, `C:\x`); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("too late: %v, want an error that is %q", err, context.DeadlineExceeded)
 		}
-		if len(host.calls) != 0 {
-			t.Errorf("the host was asked: %q", host.calls)
+		if len(host.Calls) != 0 {
+			t.Errorf("the host was asked: %q", host.Calls)
 		}
 	})
 }
@@ -313,7 +218,7 @@ func TestFilesystem_HostErrors(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
 		t.Helper()
 		for _, cause := range []error{errors.New("boom"), winerr.AccessDenied, context.DeadlineExceeded} {
-			host.err = cause
+			host.Err = cause
 			answer, err := m.call(t.Context(), files, `C:\x`)
 			if _, ok := any(err).(*winerr.Error); !ok || answer != false || !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
 				t.Errorf("the host fails with %v: %v, %v, want no response and a *winerr.Error of that cause", cause, answer, err)
@@ -322,8 +227,8 @@ func TestFilesystem_HostErrors(t *testing.T) {
 				t.Errorf("the host fails with %v: %q, want %q", cause, err, want)
 			}
 		}
-		host.err = winerr.New(winerr.InUse, "shear", "the sheep", "it is asleep")
-		if _, err := m.call(t.Context(), files, `C:\x`); any(err) != any(host.err) {
+		host.Err = winerr.New(winerr.InUse, "shear", "the sheep", "it is asleep")
+		if _, err := m.call(t.Context(), files, `C:\x`); any(err) != any(host.Err) {
 			t.Errorf("%v, want the host's own *winerr.Error", err)
 		}
 	})
@@ -342,8 +247,8 @@ func TestFilesystem_HostGetsTheCallersContext(t *testing.T) {
 			if answer, err := m.call(ctx, files, `C:\x`); err != nil || answer != true {
 				t.Errorf("%v, %v", answer, err)
 			}
-			if len(seen) != 1 || seen[0] != ctx || len(inner.calls) != 1 {
-				t.Errorf("bound to %v, with the calls %q, want the caller's context and one call", seen, inner.calls)
+			if len(seen) != 1 || seen[0] != ctx || len(inner.Calls) != 1 {
+				t.Errorf("bound to %v, with the calls %q, want the caller's context and one call", seen, inner.Calls)
 			}
 		})
 	}

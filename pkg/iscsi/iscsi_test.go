@@ -3,75 +3,57 @@ package iscsi_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 )
 
-// fakeHost notes its calls and fails every one if err is set.
-type fakeHost struct {
-	err   error
-	calls []string
+type fakeHost struct{ *grouptest.Recorder }
+
+func (f fakeHost) AddTargetPortal(p *iscsiapi.TargetPortal) error {
+	return f.Note("add", p.Address, p.Port)
 }
 
-func (f *fakeHost) note(words ...any) error {
-	f.calls = append(f.calls, strings.TrimSpace(fmt.Sprintln(words...)))
-	return f.err
+func (f fakeHost) DiscoverTargetPortal(p *iscsiapi.TargetPortal) ([]string, error) {
+	return []string{"iqn.a", "iqn.b"}, f.Note("discover", p.Address, p.Port)
 }
 
-func (f *fakeHost) AddTargetPortal(p *iscsiapi.TargetPortal) error {
-	return f.note("add", p.Address, p.Port)
+func (f fakeHost) ListTargetPortals() ([]iscsiapi.TargetPortal, error) {
+	return []iscsiapi.TargetPortal{{Address: "10.0.0.1", Port: 3260}, {Address: "::1", Port: 7}}, f.Note("list")
 }
 
-func (f *fakeHost) DiscoverTargetPortal(p *iscsiapi.TargetPortal) ([]string, error) {
-	return []string{"iqn.a", "iqn.b"}, f.note("discover", p.Address, p.Port)
+func (f fakeHost) RemoveTargetPortal(p *iscsiapi.TargetPortal) error {
+	return f.Note("remove", p.Address, p.Port)
 }
 
-func (f *fakeHost) ListTargetPortals() ([]iscsiapi.TargetPortal, error) {
-	return []iscsiapi.TargetPortal{{Address: "10.0.0.1", Port: 3260}, {Address: "::1", Port: 7}}, f.note("list")
+func (f fakeHost) ConnectTarget(p *iscsiapi.TargetPortal, iqn, authType, user, secret string) error {
+	return f.Note("connect", p.Address, p.Port, iqn, authType, user, secret)
 }
 
-func (f *fakeHost) RemoveTargetPortal(p *iscsiapi.TargetPortal) error {
-	return f.note("remove", p.Address, p.Port)
+func (f fakeHost) DisconnectTarget(p *iscsiapi.TargetPortal, iqn string) error {
+	return f.Note("disconnect", p.Address, p.Port, iqn)
 }
 
-func (f *fakeHost) ConnectTarget(p *iscsiapi.TargetPortal, iqn, authType, user, secret string) error {
-	return f.note("connect", p.Address, p.Port, iqn, authType, user, secret)
+func (f fakeHost) GetTargetDisks(p *iscsiapi.TargetPortal, iqn string) ([]string, error) {
+	return []string{"4", "5"}, f.Note("disks", p.Address, p.Port, iqn)
 }
 
-func (f *fakeHost) DisconnectTarget(p *iscsiapi.TargetPortal, iqn string) error {
-	return f.note("disconnect", p.Address, p.Port, iqn)
-}
+func (f fakeHost) SetMutualChapSecret(secret string) error { return f.Note("secret", secret) }
 
-func (f *fakeHost) GetTargetDisks(p *iscsiapi.TargetPortal, iqn string) ([]string, error) {
-	return []string{"4", "5"}, f.note("disks", p.Address, p.Port, iqn)
-}
-
-func (f *fakeHost) SetMutualChapSecret(secret string) error { return f.note("secret", secret) }
+func newFake() fakeHost { return fakeHost{&grouptest.Recorder{}} }
 
 func newISCSI(t *testing.T, host iscsiapi.HostAPI) *iscsi.ISCSI {
 	t.Helper()
 	ic, err := iscsi.New(host)
 	require.NoError(t, err)
 	return ic
-}
-
-// cancelled returns a context that is over.
-func cancelled(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }
 
 func TestNew_NilHost(t *testing.T) {
@@ -103,131 +85,62 @@ const (
 // portal is a good portal for requests; it leaves the port to us.
 var portal = &iscsi.TargetPortal{TargetAddress: "10.0.0.1"}
 
-// call is one method with a good request and with none.
-type call struct {
-	do, doNil func(context.Context, iscsi.Interface) (any, error)
-	host      string // what the host sees of the good request
-	answer    any
-}
-
-func method[In, Out any](m func(iscsi.Interface, context.Context, *In) (*Out, error), in *In, host string, answer *Out) call {
-	with := func(in *In) func(context.Context, iscsi.Interface) (any, error) {
-		return func(ctx context.Context, ic iscsi.Interface) (any, error) { return m(ic, ctx, in) }
-	}
-	return call{with(in), with(nil), host, answer}
-}
-
 func TestISCSI_EveryMethod(t *testing.T) {
-	calls := map[string]call{
-		"AddTargetPortal": method(iscsi.Interface.AddTargetPortal,
+	calls := map[string]grouptest.Call[iscsi.Interface]{
+		"AddTargetPortal": grouptest.Method(iscsi.Interface.AddTargetPortal,
 			&iscsi.AddTargetPortalRequest{TargetPortal: portal},
 			"add 10.0.0.1 3260", &iscsi.AddTargetPortalResponse{}),
-		"ConnectTarget": method(iscsi.Interface.ConnectTarget,
+		"ConnectTarget": grouptest.Method(iscsi.Interface.ConnectTarget,
 			&iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: "me", ChapSecret: secret},
 			"connect 10.0.0.1 3260 "+target+" MUTUALCHAP me "+secret, &iscsi.ConnectTargetResponse{}),
-		"DisconnectTarget": method(iscsi.Interface.DisconnectTarget,
+		"DisconnectTarget": grouptest.Method(iscsi.Interface.DisconnectTarget,
 			&iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: target},
 			"disconnect 10.0.0.1 3260 "+target, &iscsi.DisconnectTargetResponse{}),
-		"DiscoverTargetPortal": method(iscsi.Interface.DiscoverTargetPortal,
+		"DiscoverTargetPortal": grouptest.Method(iscsi.Interface.DiscoverTargetPortal,
 			&iscsi.DiscoverTargetPortalRequest{TargetPortal: portal},
 			"discover 10.0.0.1 3260", &iscsi.DiscoverTargetPortalResponse{IQNs: []string{"iqn.a", "iqn.b"}}),
-		"GetTargetDisks": method(iscsi.Interface.GetTargetDisks,
+		"GetTargetDisks": grouptest.Method(iscsi.Interface.GetTargetDisks,
 			&iscsi.GetTargetDisksRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: "::1", TargetPort: 7}, IQN: target},
 			"disks ::1 7 "+target, &iscsi.GetTargetDisksResponse{DiskIDs: []string{"4", "5"}}),
-		"ListTargetPortals": method(iscsi.Interface.ListTargetPortals,
+		"ListTargetPortals": grouptest.Method(iscsi.Interface.ListTargetPortals,
 			&iscsi.ListTargetPortalsRequest{},
-			"list", &iscsi.ListTargetPortalsResponse{TargetPortals: []*iscsi.TargetPortal{{TargetAddress: "10.0.0.1", TargetPort: 3260}, {TargetAddress: "::1", TargetPort: 7}}}),
-		"RemoveTargetPortal": method(iscsi.Interface.RemoveTargetPortal,
+			"list", &iscsi.ListTargetPortalsResponse{TargetPortals: []*iscsi.TargetPortal{{TargetAddress: "10.0.0.1", TargetPort: 3260}, {TargetAddress: "::1", TargetPort: 7}}}).EmptyOK(),
+		"RemoveTargetPortal": grouptest.Method(iscsi.Interface.RemoveTargetPortal,
 			&iscsi.RemoveTargetPortalRequest{TargetPortal: portal},
 			"remove 10.0.0.1 3260", &iscsi.RemoveTargetPortalResponse{}),
-		"SetMutualChapSecret": method(iscsi.Interface.SetMutualChapSecret,
+		"SetMutualChapSecret": grouptest.Method(iscsi.Interface.SetMutualChapSecret,
 			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret},
 			"secret "+secret, &iscsi.SetMutualChapSecretResponse{}),
 	}
-	if got, want := len(calls), reflect.TypeFor[iscsi.Interface]().NumMethod(); got != want {
-		t.Fatalf("%d methods are tested, Interface has %d", got, want)
-	}
-	for name, call := range calls {
-		t.Run(name, func(t *testing.T) {
-			host := &fakeHost{}
-			if _, err := call.doNil(t.Context(), newISCSI(t, host)); !errors.Is(err, winerr.Invalid) {
-				t.Errorf("without a request: %v, want kind %v", err, winerr.Invalid)
-			}
-			if _, err := call.do(cancelled(t), newISCSI(t, host)); !errors.Is(err, context.Canceled) {
-				t.Errorf("with a cancelled context: %v, want %v", err, context.Canceled)
-			}
-			answer, err := call.do(t.Context(), newISCSI(t, host))
-			if err != nil {
-				t.Errorf("good request: %v", err)
-			}
-			if diff := cmp.Diff(call.answer, answer); diff != "" {
-				t.Errorf("answer (-want +got):\n%s", diff)
-			}
-			if want := []string{call.host}; !slices.Equal(host.calls, want) {
-				t.Errorf("host saw %q, want only the good request, %q", host.calls, want)
-			}
-			for _, cause := range []error{winerr.Timeout, context.DeadlineExceeded, errors.New("lightning struck")} {
-				_, err := call.do(t.Context(), newISCSI(t, &fakeHost{err: cause}))
-				if !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
-					t.Errorf("host fails with %v: got %v of kind %v, want kind %v", cause, err, winerr.KindOf(err), winerr.KindOf(cause))
-				}
-				if err != nil && strings.Contains(err.Error(), secret) {
-					t.Errorf("err = %q gives a secret away", err)
-				}
-			}
-		})
-	}
+	on := func(t *testing.T, r *grouptest.Recorder) iscsi.Interface { return newISCSI(t, fakeHost{r}) }
+	grouptest.EveryMethod(t, calls, on, secret)
 }
 
 func TestISCSI_BadRequest(t *testing.T) {
 	noAddress := &iscsi.TargetPortal{TargetPort: 3260}
 	noSuchPort := &iscsi.TargetPortal{TargetAddress: "10.0.0.1", TargetPort: 65536}
-	tests := map[string]func(context.Context, *iscsi.ISCSI) (any, error){
-		"add without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{})
-		},
-		"add without address": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noAddress})
-		},
-		"add with port 65536": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noSuchPort})
-		},
-		"discover without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DiscoverTargetPortal(ctx, &iscsi.DiscoverTargetPortalRequest{})
-		},
-		"remove without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.RemoveTargetPortal(ctx, &iscsi.RemoveTargetPortalRequest{})
-		},
-		"connect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{IQN: target})
-		},
-		"connect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal})
-		},
-		"connect with unknown authentication": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: 3})
-		},
-		"disconnect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{IQN: target})
-		},
-		"disconnect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: portal})
-		},
-		"disks without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{IQN: target})
-		},
-		"disks without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{TargetPortal: portal})
-		},
+	tests := map[string]func(context.Context, iscsi.Interface) (any, error){
+		"add without portal":                  grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{}),
+		"add without address":                 grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: noAddress}),
+		"add with port 65536":                 grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: noSuchPort}),
+		"discover without portal":             grouptest.With(iscsi.Interface.DiscoverTargetPortal, &iscsi.DiscoverTargetPortalRequest{}),
+		"remove without portal":               grouptest.With(iscsi.Interface.RemoveTargetPortal, &iscsi.RemoveTargetPortalRequest{}),
+		"connect without portal":              grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{IQN: target}),
+		"connect without target":              grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal}),
+		"connect with unknown authentication": grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: 3}),
+		"disconnect without portal":           grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{IQN: target}),
+		"disconnect without target":           grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{TargetPortal: portal}),
+		"disks without portal":                grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{IQN: target}),
+		"disks without target":                grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{TargetPortal: portal}),
 	}
 	for name, do := range tests {
 		t.Run(name, func(t *testing.T) {
-			host := &fakeHost{}
+			host := newFake()
 			if _, err := do(t.Context(), newISCSI(t, host)); !errors.Is(err, winerr.Invalid) {
 				t.Errorf("err = %v, want kind %v", err, winerr.Invalid)
 			}
-			if len(host.calls) != 0 {
-				t.Errorf("host saw %q, want nothing", host.calls)
+			if len(host.Calls) != 0 {
+				t.Errorf("host saw %q, want nothing", host.Calls)
 			}
 		})
 	}
@@ -241,36 +154,20 @@ func TestISCSI_AttackersFields(t *testing.T) {
 		"huge": strings.Repeat("a", huge), "NUL": "10.0.0.1\x00", "newline": "10.0.0.1\nhost", "space": "10.0.0.1 ", "command": "$(shutdown)", "path": `..\..\x`, "not text": "\xff\xfe",
 	}
 	for name, text := range bad {
-		for method, do := range map[string]func(*iscsi.ISCSI) (any, error){
-			"AddTargetPortal": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}})
-			},
-			"address of ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}, IQN: target})
-			},
-			"ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target + text + "\n"})
-			},
-			"DisconnectTarget": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.DisconnectTarget(t.Context(), &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: text})
-			},
-			"GetTargetDisks": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.GetTargetDisks(t.Context(), &iscsi.GetTargetDisksRequest{TargetPortal: portal, IQN: text})
-			},
-			"secret": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: "xyzzy" + text + "\x00"})
-			},
-			"SetMutualChapSecret": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.SetMutualChapSecret(t.Context(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy" + text + "\x00"})
-			},
-			"user": func(ic *iscsi.ISCSI) (any, error) {
-				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: text + "\n", ChapSecret: secret})
-			},
+		for method, do := range map[string]func(context.Context, iscsi.Interface) (any, error){
+			"AddTargetPortal":          grouptest.With(iscsi.Interface.AddTargetPortal, &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}}),
+			"address of ConnectTarget": grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}, IQN: target}),
+			"ConnectTarget":            grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target + text + "\n"}),
+			"DisconnectTarget":         grouptest.With(iscsi.Interface.DisconnectTarget, &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: text}),
+			"GetTargetDisks":           grouptest.With(iscsi.Interface.GetTargetDisks, &iscsi.GetTargetDisksRequest{TargetPortal: portal, IQN: text}),
+			"secret":                   grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: "xyzzy" + text + "\x00"}),
+			"SetMutualChapSecret":      grouptest.With(iscsi.Interface.SetMutualChapSecret, &iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy" + text + "\x00"}),
+			"user":                     grouptest.With(iscsi.Interface.ConnectTarget, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: text + "\n", ChapSecret: secret}),
 		} {
-			host := &fakeHost{}
-			_, err := do(newISCSI(t, host))
-			if !errors.Is(err, winerr.Invalid) || len(host.calls) != 0 {
-				t.Errorf("%s in %s: %.200v, and the host saw %.200q", name, method, err, host.calls)
+			host := newFake()
+			_, err := do(t.Context(), newISCSI(t, host))
+			if !errors.Is(err, winerr.Invalid) || len(host.Calls) != 0 {
+				t.Errorf("%s in %s: %.200v, and the host saw %.200q", name, method, err, host.Calls)
 				continue
 			}
 			if text := err.Error(); len(text) > 1000 || strings.Contains(text, "xyzzy") {
@@ -291,7 +188,7 @@ func TestISCSI_Secrets(t *testing.T) {
 		"\xff\xfe\xfdxyzzyxyzzy": true,  // bytes that both sides agree on
 		"ünïcödé":                false, // 11 bytes
 	} {
-		host := &fakeHost{}
+		host := newFake()
 		_, err := newISCSI(t, host).SetMutualChapSecret(t.Context(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: text})
 		if (err == nil) != good {
 			t.Errorf("mutual secret of %d bytes: %v", len(text), err)
@@ -306,21 +203,21 @@ func TestISCSI_Secrets(t *testing.T) {
 // TestISCSI_NoAuthSendsNoSecret: without CHAP, credentials do not reach the host and are not
 // checked.
 func TestISCSI_NoAuthSendsNoSecret(t *testing.T) {
-	host := &fakeHost{}
+	host := newFake()
 	_, err := newISCSI(t, host).ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, ChapUsername: "me\n", ChapSecret: "short"})
-	if want := []string{"connect 10.0.0.1 3260 " + target + " NONE"}; err != nil || !slices.Equal(host.calls, want) {
-		t.Errorf("%v, the host saw %q, want %q", err, host.calls, want)
+	if want := []string{"connect 10.0.0.1 3260 " + target + " NONE"}; err != nil || !slices.Equal(host.Calls, want) {
+		t.Errorf("%v, the host saw %q, want %q", err, host.Calls, want)
 	}
 }
 
 func TestISCSI_AddressSpelling(t *testing.T) {
-	host := &fakeHost{}
+	host := newFake()
 	for _, address := range []string{"[2001:DB8:0::1]", "2001:db8::1"} {
 		if _, err := newISCSI(t, host).AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: address, TargetPort: 65535}}); err != nil {
 			t.Error(err)
 		}
 	}
-	if want := "add 2001:db8::1 65535"; host.calls[0] != want || host.calls[1] != want {
-		t.Errorf("the host saw %q", host.calls)
+	if want := "add 2001:db8::1 65535"; host.Calls[0] != want || host.Calls[1] != want {
+		t.Errorf("the host saw %q", host.Calls)
 	}
 }

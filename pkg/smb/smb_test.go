@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -63,14 +64,6 @@ func newSMB(t *testing.T, host *fakeHost, files fs.Interface) *smb.SMB {
 	s, err := smb.New(host, files)
 	require.NoError(t, err)
 	return s
-}
-
-// cancelled returns a context that is over.
-func cancelled(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }
 
 func TestNew_NilArguments(t *testing.T) {
@@ -224,10 +217,10 @@ func TestSMB_BadRequest(t *testing.T) {
 	if _, err := s.RemoveSMBGlobalMapping(t.Context(), nil); !errors.Is(err, winerr.Invalid) {
 		t.Errorf("unmap without a request: %v, want kind %v", err, winerr.Invalid)
 	}
-	if _, err := s.NewSMBGlobalMapping(cancelled(t), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
+	if _, err := s.NewSMBGlobalMapping(grouptest.Cancelled(t), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
 		t.Errorf("map with a cancelled context: %v, want %v", err, context.Canceled)
 	}
-	if _, err := s.RemoveSMBGlobalMapping(cancelled(t), &smb.RemoveSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
+	if _, err := s.RemoveSMBGlobalMapping(grouptest.Cancelled(t), &smb.RemoveSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
 		t.Errorf("unmap with a cancelled context: %v, want %v", err, context.Canceled)
 	}
 	if len(host.calls) != 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
@@ -26,9 +27,7 @@ func TestAllowedServices(t *testing.T) {
 		_, err := s.StopService(t.Context(), &system.StopServiceRequest{Name: name, Force: force})
 		return err
 	}
-	if err := errors.Join(start("msiscsi"), stop("MSISCSI", true)); err != nil {
-		t.Errorf("a listed service: %v", err)
-	}
+	require.NoError(t, errors.Join(start("msiscsi"), stop("MSISCSI", true)), "a listed service:")
 	for _, name := range []string{"vds", "kubelet", "RpcSs", "csi-proxy"} {
 		for _, err := range []error{start(name), stop(name, false), stop(name, true)} {
 			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), name) {
@@ -49,7 +48,7 @@ func TestAllowedServices(t *testing.T) {
 
 func TestAllowedServices_Refuses(t *testing.T) {
 	for _, name := range []string{"", "a\x00b", "kubelet"} {
-		if _, err := system.New(&fakeHost{}, system.AllowedServices("MSiSCSI", name)); !errors.Is(err, fs.ErrInvalid) {
+		if _, err := system.New(fakeHost{Recorder: &grouptest.Recorder{}}, system.AllowedServices("MSiSCSI", name)); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("%q: %v, want it refused", name, err)
 		}
 	}
@@ -58,7 +57,7 @@ func TestAllowedServices_Refuses(t *testing.T) {
 // TestAllowedServices_ForeignHost: a host that knows nothing of lists is not trusted to
 // stop others than the one that was named.
 func TestAllowedServices_ForeignHost(t *testing.T) {
-	host := &fakeHost{}
+	host := fakeHost{Recorder: &grouptest.Recorder{}}
 	s, err := system.New(host, system.AllowedServices("*"))
 	require.NoError(t, err)
 	if _, err := s.StopService(t.Context(), &system.StopServiceRequest{Name: "MSiSCSI", Force: true}); !errors.Is(err, fs.ErrPermission) {
@@ -70,15 +69,15 @@ func TestAllowedServices_ForeignHost(t *testing.T) {
 	if _, err := s.StopService(t.Context(), &system.StopServiceRequest{Name: "MSiSCSI"}); err != nil {
 		t.Error(err)
 	}
-	if want := []string{"stop MSiSCSI force=false"}; !slices.Equal(host.calls, want) {
-		t.Errorf("host saw %q, want %q", host.calls, want)
+	if want := []string{"stop MSiSCSI force false"}; !slices.Equal(host.Calls, want) {
+		t.Errorf("host saw %q, want %q", host.Calls, want)
 	}
 }
 
 // TestSystem_HostileNames: no name that Windows could not know reaches the host, and none
 // makes an error long.
 func TestSystem_HostileNames(t *testing.T) {
-	host := &fakeHost{}
+	host := fakeHost{Recorder: &grouptest.Recorder{}}
 	s := newSystem(t, host)
 	for what, name := range map[string]string{
 		"empty": "", "NUL": "MSiSCSI\x00", "only NULs": strings.Repeat("\x00", 100), "controls": "a\x07\x1b[2Jb", "line feed": "a\r\nb",
@@ -94,8 +93,8 @@ func TestSystem_HostileNames(t *testing.T) {
 			}
 		}
 	}
-	if len(host.calls) != 0 {
-		t.Errorf("host saw %q", host.calls)
+	if len(host.Calls) != 0 {
+		t.Errorf("host saw %q", host.Calls)
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
@@ -199,9 +200,7 @@ type server struct {
 
 func start(t *testing.T) *server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "attack") // short, unlike t.TempDir
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), *program, "-socket-dir", dir, "-metrics-bind-address", "127.0.0.1:0", "-stop-timeout", "1s")
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
@@ -337,9 +336,7 @@ func measure(t *testing.T, a Attack, andMemory bool) *result {
 		}
 		r.drivers++
 	})
-	if err := attacker.Wait(); err != nil {
-		t.Errorf("the attacker: %v", err)
-	}
+	require.NoError(t, attacker.Wait(), "the attacker:")
 	close(stop)
 	lasting.Wait()
 	r.ask(t, old, 0, &r.waits)

@@ -27,6 +27,7 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/browser/devtools"
@@ -169,9 +170,7 @@ func (p *tab) check(allowed ...string) {
 
 func (p *tab) call(method string, params any) {
 	p.t.Helper()
-	if err := p.Call(p.ctx, method, params, nil); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, p.Call(p.ctx, method, params, nil))
 }
 
 func (p *tab) size(width, height int, phone bool) {
@@ -204,13 +203,9 @@ func (p *tab) show(node inventory.Node) (address string) {
 	p.t.Helper()
 	file := filepath.Join(p.t.TempDir(), "node.html")
 	f, err := os.Create(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer f.Close()
-	if err := webpage.Write(f, node, time.Now()); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, webpage.Write(f, node, time.Now()))
 	address = (&url.URL{Scheme: "file", Path: file}).String()
 	p.visit(address)
 	return address
@@ -219,9 +214,7 @@ func (p *tab) show(node inventory.Node) (address string) {
 // value returns the value of an expression.
 func value[T any](p *tab, expression string) (v T) {
 	p.t.Helper()
-	if err := p.Evaluate(p.ctx, expression, &v); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, p.Evaluate(p.ctx, expression, &v))
 	return v
 }
 
@@ -273,18 +266,14 @@ func (p *tab) click(selector string) {
 func (p *tab) shot(name string, whole bool) {
 	p.t.Helper()
 	png, err := p.Screenshot(p.ctx, whole)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	if len(png) < 10_000 {
 		p.t.Errorf("the screenshot %s has only %d bytes: nothing is on it", name, len(png))
 	}
 	if *screenshots == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600))
 }
 
 const gib = 1 << 30
@@ -554,9 +543,7 @@ func TestPicture(t *testing.T) {
 func (p *tab) visible(selector string) bool {
 	p.t.Helper()
 	var document struct{ Root struct{ NodeID int } }
-	if err := p.Call(p.ctx, "DOM.getDocument", nil, &document); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, p.Call(p.ctx, "DOM.getDocument", nil, &document))
 	var found struct{ NodeID int }
 	if err := p.Call(p.ctx, "DOM.querySelector", map[string]any{"nodeId": document.Root.NodeID, "selector": selector}, &found); err != nil || found.NodeID == 0 {
 		p.t.Fatalf("%s: %v", selector, err)
@@ -577,9 +564,7 @@ func startSim(t *testing.T, args ...string) *sim {
 	if shared == nil {
 		t.Skipf("make test-browser runs this; to fail without Chromium, set %s=1", required)
 	}
-	dir, err := os.MkdirTemp("", "sim") // names of T.TempDir are too long for sockets
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	s := &sim{t: t, dir: dir, args: append(args, "-socket-dir", dir, "-control", "default")}
 	s.start()
 	return s

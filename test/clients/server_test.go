@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
@@ -35,9 +36,7 @@ type server struct {
 
 func start(t *testing.T) *server {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "clients") // short, unlike t.TempDir
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	model := "files: [{path: 'C:\\var\\lib\\kubelet'}]\ndisks:\n- {size: 64GiB, system: true, layout: gpt, partitions: [{volume: {letter: C}}]}\n"
 	for i := range 200 {
 		model += fmt.Sprintf("- {size: 1GiB, serial: SERIAL-%012d, page83: [{text: VENDOR  data disk %068d}]}\n", i, i)
@@ -64,9 +63,7 @@ func (s *server) stop(t *testing.T) {
 	t.Helper()
 	_ = s.Process.Signal(os.Interrupt)
 	defer time.AfterFunc(stopLimit, func() { _ = s.Process.Kill() }).Stop()
-	if err := s.Wait(); err != nil {
-		t.Errorf("the server has not stopped: %v", err)
-	}
+	require.NoError(t, s.Wait(), "the server has not stopped:")
 	if t.Failed() {
 		t.Logf("its log:\n%s", &s.log)
 	}

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -66,9 +67,7 @@ func soak(t *testing.T) {
 	t.Helper()
 	node, err := winsim.New(model())
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "soak") // short, unlike t.TempDir
-	require.NoError(t, err)
-	defer os.RemoveAll(dir)
+	dir := servetest.Dir(t)
 	s := &server{t: t, node: node, dir: dir}
 	s.start()
 

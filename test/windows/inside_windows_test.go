@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
@@ -239,9 +240,7 @@ func passOn(t *testing.T, path string) (failed string) {
 		l.Service = true
 		answers.write(l)
 	}
-	if err := lines.Err(); err != nil {
-		t.Errorf("the answers of the service: %v", err)
-	}
+	require.NoError(t, lines.Err(), "the answers of the service:")
 	if len(names) == 0 {
 		return "none"
 	}

@@ -150,9 +150,7 @@ func TestLocal_FilesDirectory(t *testing.T) {
 		wantCode(t, fmt.Sprintf("the name %q", name), err, winerr.InvalidName)
 		wantCode(t, fmt.Sprintf("remove the name %q", name), dir.Remove(ctx, name), winerr.InvalidName)
 	}
-	if err := dir.Remove(ctx, "file"); err != nil {
-		t.Errorf("remove a read-only file: %v", err)
-	}
+	require.NoError(t, dir.Remove(ctx, "file"), "remove a read-only file:")
 }
 
 // volumeHasFiles reports whether a volume's id leads to its files. That of Wine does not.

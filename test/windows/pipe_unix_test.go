@@ -10,16 +10,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
-// newPipe returns the name of a socket that does not exist yet. That of t.TempDir would be too long.
+// newPipe returns the name of a socket that does not exist yet.
 func newPipe(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "csi")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "test.sock")
+	return filepath.Join(servetest.Dir(t), "test.sock")
 }
 
 func dialPipe(path string) (net.Conn, error) { return net.Dial("unix", path) }

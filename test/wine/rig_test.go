@@ -54,9 +54,7 @@ func TestRig(t *testing.T) {
 			if got := codes(r.Requests()); preset == devices.Odd && !cmp.Equal(got, allCodes) {
 				t.Errorf("the node was asked %s, want %s", got, allCodes)
 			}
-			if err := r.Stop(); err != nil {
-				t.Errorf("stop the daemon: %v", err)
-			}
+			require.NoError(t, r.Stop(), "stop the daemon:")
 		})
 	}
 }
@@ -149,9 +147,7 @@ func TestRig_Mounts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the daemon under Wine answers otherwise than over the emulated node (-emulated +Wine):\n%s\n%s", diff, r.DaemonLog())
 	}
-	if err := r.Stop(); err != nil {
-		t.Errorf("stop the daemon: %v", err)
-	}
+	require.NoError(t, r.Stop(), "stop the daemon:")
 }
 
 // mountCalls are calls about mounted folders, each twice, in every version of the group volume.

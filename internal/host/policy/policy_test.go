@@ -51,9 +51,7 @@ func TestCheck(t *testing.T) {
 			}
 		}
 		var unlimited *policy.Policy
-		if err := unlimited.Check("test", path, policy.Remove); err != nil {
-			t.Errorf("without a policy: %v", err)
-		}
+		require.NoError(t, unlimited.Check("test", path, policy.Remove), "without a policy:")
 	}
 }
 

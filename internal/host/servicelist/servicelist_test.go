@@ -57,9 +57,7 @@ func TestList(t *testing.T) {
 
 func TestList_Nil(t *testing.T) {
 	var none *servicelist.List
-	if err := none.Guard("stop service", "kubelet"); err != nil {
-		t.Errorf("without a list: %v", err)
-	}
+	require.NoError(t, none.Guard("stop service", "kubelet"), "without a list:")
 }
 
 func TestNew_Refuses(t *testing.T) {

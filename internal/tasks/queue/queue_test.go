@@ -184,9 +184,7 @@ func TestDo_Panic(t *testing.T) {
 	if got := log.String(); !strings.Contains(got, "TestDo_Panic") || !strings.Contains(got, "goroutine 7") {
 		t.Errorf("the log lacks the stacks:\n%s", got)
 	}
-	if err := queues.Do(ctx, change{name: "a"}, time.Hour, func(context.Context) error { return nil }); err != nil {
-		t.Errorf("the next change: %v", err)
-	}
+	require.NoError(t, queues.Do(ctx, change{name: "a"}, time.Hour, func(context.Context) error { return nil }), "the next change:")
 }
 
 // TestDo_LimitEnds: the limit ends a change that looks at its context.

@@ -3,10 +3,10 @@ package require
 
 import "testing"
 
-// NoError ends the test if err is an error.
-func NoError(t testing.TB, err error) {
+// NoError ends the test if err is an error. What was done can be said before it.
+func NoError(t testing.TB, err error, what ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(append(what, err)...)
 	}
 }

@@ -139,9 +139,7 @@ func TestPool_Panic(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "panic: unknown type") || !strings.Contains(log.String(), "TestPool_Panic") {
 			t.Errorf("%v, want the panic; the log is %q, want its stack", err, log.String())
 		}
-		if err := p.do(t.Context(), "", nothing); err != nil {
-			t.Errorf("after a panic: %v", err)
-		}
+		require.NoError(t, p.do(t.Context(), "", nothing), "after a panic:")
 		if threads, stuck := threadsOf(p); threads != 1 || stuck != 0 || open.Load() != 2 {
 			t.Errorf("%d threads, %d stuck, %d connections; want the same thread with a second one", threads, stuck, open.Load())
 		}
@@ -238,9 +236,7 @@ func TestPool_Abandon(t *testing.T) {
 		if _, stuck := threadsOf(p); stuck != 0 {
 			t.Errorf("%d stuck after all came back", stuck)
 		}
-		if err := p.do(t.Context(), "", nothing); err != nil {
-			t.Errorf("a call after all came back: %v", err)
-		}
+		require.NoError(t, p.do(t.Context(), "", nothing), "a call after all came back:")
 		if n := open.Load(); n != 1 {
 			t.Errorf("%d connections open, want those of the stuck threads to be closed", n)
 		}
@@ -315,9 +311,7 @@ func TestPool_WaitingCallers(t *testing.T) {
 			t.Errorf("%d calls abandoned that had not begun", n)
 		}
 		// It gets the thread that replaces the first one that hangs.
-		if err := p.do(t.Context(), "", nothing); err != nil {
-			t.Errorf("a call that waited: %v", err)
-		}
+		require.NoError(t, p.do(t.Context(), "", nothing), "a call that waited:")
 		callers.Wait()
 		close(hang)
 	})
@@ -402,9 +396,7 @@ func TestPool_Reserve(t *testing.T) {
 			t.Errorf("%d run and %d are stuck at the end", running, stuck)
 		}
 		healthy("at the end")
-		if err := p.do(t.Context(), `\\new`, nothing); err != nil {
-			t.Errorf("a new one at the end: %v", err)
-		}
+		require.NoError(t, p.do(t.Context(), `\\new`, nothing), "a new one at the end:")
 	})
 }
 

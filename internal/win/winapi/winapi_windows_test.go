@@ -181,9 +181,7 @@ func TestSystemLibrariesOnly(t *testing.T) {
 		t.Error("a library in the current directory was loaded")
 	}
 	handle, err := windows.LoadLibrary("version.dll")
-	if err != nil {
-		t.Fatalf("a library of Windows: %v", err)
-	}
+	require.NoError(t, err, "a library of Windows:")
 	_ = windows.FreeLibrary(handle)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
@@ -68,9 +69,7 @@ func FuzzDecodeDriveLayout(f *testing.F) {
 		if err != nil && beyondMBR(layout) {
 			return // read on a disk of 4 KiB sectors; only layouts of 512 byte sectors are written
 		}
-		if err != nil {
-			t.Fatalf("written: %v", err)
-		}
+		require.NoError(t, err, "written:")
 		again, err := winlayout.DecodeDriveLayout(written)
 		if diff := cmp.Diff(layout, again); err != nil || diff != "" {
 			t.Fatalf("written and read again: %v (-first +second):\n%s", err, diff)

@@ -107,9 +107,7 @@ func TestSetDiskState_ProtectedCopy(t *testing.T) {
 		})
 	}
 	require.NoError(t, node.DetachDisk(original))
-	if err := h.SetDiskState(restored, true); err != nil {
-		t.Errorf("without its twin: %v", err)
-	}
+	require.NoError(t, h.SetDiskState(restored, true), "without its twin:")
 }
 
 func same(disk winsim.Disk) winsim.Disk { return disk }

@@ -191,9 +191,7 @@ func TestSetDiskState_CarriedThrough(t *testing.T) {
 		if err := h.WithContext(ctx).SetDiskState(blank, false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the caller with a deadline: %v", err)
 		}
-		if err := h.WithContext(t.Context()).SetDiskState(blank, false); err != nil {
-			t.Errorf("the retry: %v", err)
-		}
+		require.NoError(t, h.WithContext(t.Context()).SetDiskState(blank, false), "the retry:")
 		if got := node.Calls()["SetDiskAttributes"]; got != 1 {
 			t.Errorf("the disk was changed %d times, want once", got)
 		}

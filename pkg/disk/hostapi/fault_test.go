@@ -41,9 +41,7 @@ func sweep(t *testing.T, model winsim.Model, operate func(diskapi.DiskAPI) error
 						t.Errorf("%v does not name code %d", err, code)
 					}
 					check(t, node, err == nil)
-					if err := operate(bound(t.Context(), node)); err != nil {
-						t.Errorf("retry: %v", err)
-					}
+					require.NoError(t, operate(bound(t.Context(), node)), "retry:")
 					check(t, node, true)
 				})
 			}

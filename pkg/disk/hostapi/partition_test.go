@@ -342,9 +342,7 @@ func TestPartition_VolumeNeverArrives(t *testing.T) {
 			t.Errorf("%v does not contain %q", err, want)
 		}
 	}
-	if err := h.PartitionDisk(blank); err != nil {
-		t.Errorf("the retry, after a minute: %v", err)
-	}
+	require.NoError(t, h.PartitionDisk(blank), "the retry, after a minute:")
 	wantPartition(t, node, blank)
 }
 

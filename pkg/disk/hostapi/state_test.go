@@ -138,9 +138,7 @@ func TestSetDiskState_Failures(t *testing.T) {
 				t.Errorf("%v does not name the disk and the code", err)
 			}
 			fault.Remove()
-			if err := diskapi.NewOn(node).SetDiskState(blank, false); err != nil {
-				t.Errorf("again: %v", err)
-			}
+			require.NoError(t, diskapi.NewOn(node).SetDiskState(blank, false), "again:")
 		})
 	}
 }
@@ -148,9 +146,7 @@ func TestSetDiskState_Failures(t *testing.T) {
 func TestSetDiskState_SystemDisk(t *testing.T) {
 	node := newNode(t, winsim.Default())
 	h := diskapi.NewOn(node)
-	if err := h.SetDiskState(systemDisk, true); err != nil {
-		t.Errorf("online, as it is: %v", err)
-	}
+	require.NoError(t, h.SetDiskState(systemDisk, true), "online, as it is:")
 	wantKind(t, "offline", h.SetDiskState(systemDisk, false), winerr.Denied)
 	if changes(node) != 0 {
 		t.Errorf("calls were made: %v", node.Calls())

@@ -1,43 +1,26 @@
 package api_test
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 func TestNew_OtherSystems(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("here the calls would reach a real machine")
-	}
-	host := reflect.ValueOf(volumeapi.New())
-	for i := range reflect.TypeFor[volumeapi.HostAPI]().NumMethod() {
-		method := reflect.TypeFor[volumeapi.HostAPI]().Method(i)
-		call := host.MethodByName(method.Name)
-		var in []reflect.Value
-		for i := range call.Type().NumIn() {
-			parameter := call.Type().In(i)
-			switch {
-			case parameter.Kind() != reflect.String:
-				in = append(in, reflect.Zero(parameter))
-			case len(in) == 0 && !strings.HasSuffix(method.Name, "FromTargetPath"):
-				in = append(in, reflect.ValueOf(id))
-			default:
-				in = append(in, reflect.ValueOf(`C:\x`))
-			}
+	grouptest.Unsupported[volumeapi.HostAPI](t, volumeapi.New(), func(method string, n int, parameter reflect.Type) reflect.Value {
+		switch {
+		case parameter.Kind() != reflect.String:
+			return reflect.Zero(parameter)
+		case n == 0 && !strings.HasSuffix(method, "FromTargetPath"):
+			return reflect.ValueOf(id)
 		}
-		out := call.Call(in)
-		err, _ := reflect.TypeAssert[error](out[len(out)-1])
-		if !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("%s = %v, want an error like %v", method.Name, err, errors.ErrUnsupported)
-		}
-	}
+		return reflect.ValueOf(`C:\x`)
+	})
 }
 
 // TestVolumeID_Malformed sends what is not a volume id to every method that takes one: the

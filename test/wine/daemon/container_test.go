@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 var (
@@ -22,13 +24,9 @@ func (p *process) consoleEvent(event uintptr) {
 	const access = windows.PROCESS_CREATE_THREAD | windows.PROCESS_QUERY_INFORMATION |
 		windows.PROCESS_VM_OPERATION | windows.PROCESS_VM_WRITE | windows.PROCESS_VM_READ
 	process, err := windows.OpenProcess(access, false, p.pid())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer windows.CloseHandle(process)
-	if err := ctrlRoutine.Find(); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, ctrlRoutine.Find())
 	// Libraries of the system are at the same address in all processes.
 	thread, _, err := createRemoteThread.Call(uintptr(process), 0, 0, ctrlRoutine.Addr(), event, 0, 0)
 	if thread == 0 {

@@ -46,9 +46,7 @@ func TestLoad_LargeMessages(t *testing.T) {
 			if status.Code(err) != want || len(err.Error()) > 1000 {
 				t.Errorf("a path of %d bytes: %.2000v, want a short %v", size, err, want)
 			}
-			if err := ask(t.Context(), c); err != nil {
-				t.Errorf("the next call: %v", err)
-			}
+			require.NoError(t, ask(t.Context(), c), "the next call:")
 		}
 	}
 }
@@ -200,9 +198,7 @@ func TestLoad_GracefulStop(t *testing.T) {
 		return len(files) < 1000
 	})
 	s.stop()
-	if err := <-removed; err != nil {
-		t.Errorf("a call in flight: %v", err)
-	}
+	require.NoError(t, <-removed, "a call in flight:")
 	if _, err := os.Stat(tree); !os.IsNotExist(err) {
 		t.Errorf("it was answered, and has not done its work: %v", err)
 	}

@@ -50,15 +50,11 @@ type systemHandle struct {
 func (p *process) handles() (all, files int) {
 	p.t.Helper()
 	own, err := os.Open(p.log)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer own.Close()
 	list := make([]uintptr, 1<<20)
 	size := uint32(len(list)) * uint32(unsafe.Sizeof(list[0]))
-	if err := windows.NtQuerySystemInformation(windows.SystemExtendedHandleInformation, unsafe.Pointer(&list[0]), size, nil); err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, windows.NtQuerySystemInformation(windows.SystemExtendedHandleInformation, unsafe.Pointer(&list[0]), size, nil))
 	kinds := map[uint16]int{}
 	var file uint16
 	for _, handle := range unsafe.Slice((*systemHandle)(unsafe.Pointer(&list[2])), list[0]) {
@@ -83,9 +79,7 @@ func (p *process) resident() int {
 	p.t.Helper()
 	counters := memoryCounters{size: uint32(unsafe.Sizeof(memoryCounters{}) - unsafe.Sizeof(uintptr(0)))}
 	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ, false, p.pid())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer windows.CloseHandle(handle)
 	if ok, _, err := getProcessMemoryInfo.Call(uintptr(handle), uintptr(unsafe.Pointer(&counters)), uintptr(counters.size)); ok == 0 {
 		p.t.Fatal(err)
@@ -98,9 +92,7 @@ func (p *process) resident() int {
 func (p *process) threads() (n int) {
 	p.t.Helper()
 	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	require.NoError(p.t, err)
 	defer windows.CloseHandle(snapshot)
 	entry := windows.ThreadEntry32{}
 	entry.Size = uint32(unsafe.Sizeof(entry))

@@ -71,14 +71,10 @@ func installDaemon(t *testing.T, args ...string) (s service, log string) {
 // start starts the service, and returns a handle of its process.
 func (s service) start() windows.Handle {
 	s.t.Helper()
-	if err := s.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, s.Start())
 	status := s.wait(svc.Running)
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, status.ProcessId)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	require.NoError(s.t, err)
 	s.t.Cleanup(func() { windows.CloseHandle(process) })
 	return process
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestProcess_Control: a node with a state file keeps what was changed, passwords too.
 func TestProcess_Control(t *testing.T) {
-	dir, state := socketDir(t), filepath.Join(t.TempDir(), "state")
+	dir, state := servetest.Dir(t), filepath.Join(t.TempDir(), "state")
 	address := filepath.Join(dir, "control.sock")
 	start := func() (*sim, controlv1.ControlClient) {
 		s := command(t, "-socket-dir", dir, "-state", state, "-control", address, "-v=2")
@@ -52,7 +53,7 @@ func TestProcess_Control(t *testing.T) {
 	if last := node.Disks[len(node.Disks)-1]; last.DiskNumber != attached.DiskNumber || last.Serial != "kept" {
 		t.Errorf("after a restart the node has %v", node.Disks)
 	}
-	other := command(t, "-socket-dir", socketDir(t), "-control", address)
+	other := command(t, "-socket-dir", servetest.Dir(t), "-control", address)
 	if code, output := other.exit(); code != daemon.ExitTaken {
 		t.Errorf("a second simulator at the same address: exit code %d\n%s", code, output)
 	}

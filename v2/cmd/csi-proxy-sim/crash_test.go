@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -59,7 +60,7 @@ func TestCrash(t *testing.T) {
 				for _, fault := range crashes(calls) {
 					t.Run(fmt.Sprintf("%d-%s", half+1, fault.name), func(t *testing.T) {
 						t.Parallel()
-						crashed := &crashedNode{t: t, model: model, dir: socketDir(t), state: filepath.Join(t.TempDir(), "node.json")}
+						crashed := &crashedNode{t: t, model: model, dir: servetest.Dir(t), state: filepath.Join(t.TempDir(), "node.json")}
 						crashed.live(live(), half, fault)
 					})
 				}
@@ -112,7 +113,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	t.Helper()
 	node, err := winsim.New(model)
 	require.NoError(t, err)
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() {
@@ -142,9 +143,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	first := take(l.first)
 	require.NoError(t, l.write(node))
 	second := take(l.second)
-	if err := l.check(ctx, node); err != nil {
-		t.Fatalf("without a crash: %v", err)
-	}
+	require.NoError(t, l.check(ctx, node), "without a crash:")
 	return [2]calls{first, second}
 }
 
@@ -164,9 +163,7 @@ func (c *crashedNode) start(fault string) {
 	c.t.Helper()
 	files := map[string]string{"crash.yaml": crashModel, "faults.yaml": "faults: [" + fault + "]"}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(c.state), name), []byte(text), 0o600); err != nil {
-			c.t.Fatal(err)
-		}
+		require.NoError(c.t, os.WriteFile(filepath.Join(filepath.Dir(c.state), name), []byte(text), 0o600))
 	}
 	dir := filepath.Dir(c.state)
 	args := []string{
@@ -179,9 +176,7 @@ func (c *crashedNode) start(fault string) {
 	}
 	s := command(c.t, args...)
 	s.cmd.Env = append(os.Environ(), "CSI_PROXY_SIM_TEST_MAIN=virtual time")
-	if err := s.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, s.cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -267,17 +262,11 @@ func (c *crashedNode) take(steps []step) {
 func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 	c.t.Helper()
 	saved, err := os.ReadFile(c.state)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	var model winsim.Model
-	if err := json.Unmarshal(saved, &model); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, json.Unmarshal(saved, &model))
 	node, err := winsim.New(model)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
 	if err := do(node); err != nil {
 		c.t.Errorf("what is left: %v", err)
 	}
@@ -285,10 +274,6 @@ func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 		c.t.Fatal(err)
 	}
 	next, err := json.Marshal(model)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.WriteFile(c.state, next, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	require.NoError(c.t, err)
+	require.NoError(c.t, os.WriteFile(c.state, next, 0o600))
 }

@@ -24,6 +24,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
@@ -85,7 +86,7 @@ func connect(t testing.TB, dir string) *fsv1.Client {
 // TestProcess_KilledAndRestarted: the sockets of a killed simulator are replaced, the
 // client that was connected finds the new one by itself, and an interrupt ends cleanly.
 func TestProcess_KilledAndRestarted(t *testing.T) {
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	first := command(t, "-socket-dir", dir)
 	require.NoError(t, first.cmd.Start())
 	c := connect(t, dir)
@@ -128,7 +129,7 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 // TestProcess_StateCannotBeKept: a change that is not in the file is not answered, and the
 // simulator ends.
 func TestProcess_StateCannotBeKept(t *testing.T) {
-	dir, state := socketDir(t), filepath.Join(t.TempDir(), "state")
+	dir, state := servetest.Dir(t), filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.Mkdir(state, 0o700))
 	s := command(t, "-socket-dir", dir, "-state", filepath.Join(state, "node.json"))
 	require.NoError(t, s.cmd.Start())
@@ -149,7 +150,7 @@ func TestProcess_Exits(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -202,7 +203,7 @@ func TestProcess_Exits(t *testing.T) {
 
 // TestProcess_Faults: what the fault file says reaches the clients.
 func TestProcess_Faults(t *testing.T) {
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	faults := filepath.Join(t.TempDir(), "faults.yaml")
 	require.NoError(t, os.WriteFile(faults, []byte("faults:\n  - {call: FileInfo, object: '*\\broken', error: 1117}\n"), 0o600))
 	s := command(t, "-socket-dir", dir, "-faults", faults)
@@ -224,7 +225,7 @@ func TestProcess_Metrics(t *testing.T) {
 	require.NoError(t, err)
 	address := probe.Addr().String()
 	probe.Close()
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	s := command(t, "-socket-dir", dir, "-metrics-bind-address", address)
 	require.NoError(t, s.cmd.Start())
 	c := connect(t, dir)

@@ -104,9 +104,7 @@ func (i *installed) wait(state svc.State) svc.Status {
 	i.t.Helper()
 	for deadline := time.Now().Add(timeLimit); ; time.Sleep(10 * time.Millisecond) {
 		status, err := i.service.Query()
-		if err != nil {
-			i.t.Fatal(err)
-		}
+		require.NoError(i.t, err)
 		if status.State == state {
 			return status
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -73,9 +74,7 @@ func TestProcess_Exits(t *testing.T) {
 
 // TestProcess_Interrupt: Ctrl-C ends a call that hangs.
 func TestProcess_Interrupt(t *testing.T) {
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
 	require.NoError(t, err)
 	defer listener.Close()

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -40,32 +37,10 @@ func serveNode(t *testing.T, model winsim.Model) (node *winsim.Node, stop, start
 	t.Helper()
 	node, err := winsim.New(model)
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := servetest.Dir(t)
 	t.Setenv("CSI_PROXY_SOCKET_DIR", dir)
-	end := func() {}
-	start = func() {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ready, done := make(chan struct{}), make(chan error, 1)
-		go func() {
-			done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }}})
-		}()
-		end = sync.OnceFunc(func() {
-			cancel()
-			<-done
-		})
-		select {
-		case <-ready:
-		case err := <-done:
-			done <- err
-			t.Fatalf("serve the emulated node: %v", err)
-		}
-	}
-	start()
-	stop = func() { end() }
-	t.Cleanup(stop)
-	return node, stop, start
+	end := servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
+	return node, func() { end() }, func() { end = servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}}) }
 }
 
 var clock = regexp.MustCompile(` [0-2][0-9]:[0-5][0-9]:[0-5][0-9]$`)

@@ -5,7 +5,7 @@
 //
 //	serve.Start(t, node)
 //
-// This is the only package below pkg that imports gRPC; tests of the library do not need it.
+// Tests of the library do not need it.
 package serve
 
 import (

@@ -98,9 +98,7 @@ func liveAtOnce(d *driver, first, count int) [][]span {
 	}
 	wg.Wait()
 	for _, err := range failures {
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		must(d.t, err)
 	}
 	return lives
 }

@@ -106,9 +106,7 @@ func (p *pod) unstage() {
 // write and read are the pod's own doing, through its link.
 func (p *pod) write(content string) {
 	p.t.Helper()
-	if err := p.node.WriteFile(p.target+`\data.txt`, content); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.node.WriteFile(p.target+`\data.txt`, content))
 }
 
 func (p *pod) wantContent(want string) {

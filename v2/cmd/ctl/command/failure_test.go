@@ -18,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -85,7 +86,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 
 // TestRun_QueueIsFull: the owner of the endpoint does not accept connections.
 func TestRun_QueueIsFull(t *testing.T) {
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	defer unix.Close(fd)
@@ -106,7 +107,7 @@ type silent struct {
 
 func startSilent(t *testing.T) silent {
 	t.Helper()
-	s := silent{dir: socketDir(t), called: make(chan struct{}, 1)}
+	s := silent{dir: servetest.Dir(t), called: make(chan struct{}, 1)}
 	s.server = grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		select {
 		case s.called <- struct{}{}:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -18,7 +19,7 @@ import (
 // TestReadOnly_OlderServer: a server without our service, such as the original, answers
 // Unimplemented, and diskpart can do the same.
 func TestReadOnly_OlderServer(t *testing.T) {
-	dir := socketDir(t)
+	dir := servetest.Dir(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}))
 	require.NoError(t, err)
 	server, done := grpc.NewServer(), make(chan error, 1)

@@ -31,6 +31,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -66,30 +67,15 @@ func startNode(t *testing.T, model winsim.Model, groups ...string) *node {
 	t.Helper()
 	emulated, err := winsim.New(model)
 	require.NoError(t, err)
-	n := &node{dir: socketDir(t), calls: &calls{methods: map[string]bool{}}, emulated: emulated, groups: groups}
+	n := &node{dir: servetest.Dir(t), calls: &calls{methods: map[string]bool{}}, emulated: emulated, groups: groups}
 	n.start(t)
-	t.Cleanup(func() { n.stop() })
 	return n
 }
 
 // start serves the node, for the first time or after stop.
 func (n *node) start(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- serve.Run(ctx, n.emulated, serve.Config{Config: daemon.Config{SocketDir: n.dir, APIGroups: n.groups, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }}, Control: n.control})
-	}()
-	n.stop = sync.OnceFunc(func() {
-		cancel()
-		<-done
-	})
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- err
-		t.Fatalf("serve the emulated node: %v", err)
-	}
+	n.stop = servetest.Start(t, n.emulated, serve.Config{Config: daemon.Config{SocketDir: n.dir, APIGroups: n.groups, Observer: n.calls}, Control: n.control})
 }
 
 // asService makes a service serve the node while it runs. The socket directory also has
@@ -121,15 +107,6 @@ func (n *node) expect(t *testing.T, want string, args ...string) {
 	if r := run(context.WithoutCancel(t.Context()), n.dir, "", args...); r.out != want+"\n" {
 		t.Errorf("%s: got %+v, want %s", strings.Join(args, " "), r, want)
 	}
-}
-
-// socketDir replaces T.TempDir, whose names are too long for sockets.
-func socketDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // result is the result of a run.

@@ -3,7 +3,6 @@
 package doctor_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -25,6 +24,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -92,16 +92,8 @@ func serveModel(t *testing.T, model winsim.Model, groups ...string) string {
 	t.Helper()
 	emulated, err := winsim.New(model)
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- serve.Run(ctx, emulated, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: groups, StopTimeout: time.Second, Ready: func() { close(ready) }}})
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	<-ready
+	dir := servetest.Dir(t)
+	servetest.Start(t, emulated, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: groups}})
 	return dir
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
@@ -89,13 +90,7 @@ const knowsServers = runtime.GOOS == "linux" || runtime.GOOS == "windows"
 // newNode is a node without endpoints.
 func newNode(t *testing.T) endpoint.Node {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		return endpoint.Node{} // all pipes are in one place
-	}
-	dir, err := os.MkdirTemp("", "ctl")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return endpoint.Node{Dir: dir}
+	return endpoint.Node{Dir: servetest.Dir(t)}
 }
 
 func listen(t *testing.T, name endpoint.Name) (endpoint.Node, net.Listener) {

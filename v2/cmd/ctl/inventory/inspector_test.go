@@ -15,6 +15,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
@@ -33,8 +36,8 @@ func (d describer) FindDisk(ctx context.Context, _ *extensionv1.FindDiskRequest)
 // withInspector serves the disks and volumes of a node with this inspector.
 func withOther(t *testing.T, d describer) inventory.Source {
 	t.Helper()
-	dir := socketDir(t)
-	start(t, newNode(t, "healthy"), dir, "disk", "volume", "filesystem")
+	dir := servetest.Dir(t)
+	servetest.Start(t, newNode(t, "healthy"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "filesystem"}}})
 	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})
 	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 	require.NoError(t, err)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -128,39 +128,6 @@ func newNode(t *testing.T, name string) *winsim.Node {
 	return node
 }
 
-// start serves API groups of a node in a directory.
-func start(t *testing.T, node *winsim.Node, dir string, groups ...string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: groups, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }}})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- err
-		t.Fatal(err)
-	}
-}
-
-// socketDir is where to serve a node. It is empty on Windows, where all pipes are in one place: no two nodes can be
-// served there at once.
-func socketDir(t *testing.T) string {
-	t.Helper()
-	if runtime.GOOS == "windows" {
-		return ""
-	}
-	dir, err := os.MkdirTemp("", "inv") // TempDir's name is too long for a socket
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 func source(t *testing.T, dir string) inventory.Source {
 	t.Helper()
 	endpoints := endpoint.Node{Dir: dir}
@@ -212,17 +179,17 @@ func TestNode_Draw(t *testing.T) {
 // withoutInspector serves a node like a server without an inspector.
 func withoutInspector(t *testing.T, node *winsim.Node) string {
 	t.Helper()
-	dir := socketDir(t)
-	start(t, node, dir, "disk", "volume", "filesystem")
-	start(t, node, dir, "system") // without disk and volume it has no inspector
+	dir := servetest.Dir(t)
+	servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "filesystem"}}})
+	servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"system"}}}) // without disk and volume it has no inspector
 	return dir
 }
 
 // withInspector serves a node like the daemon.
 func withInspector(t *testing.T, node *winsim.Node) string {
 	t.Helper()
-	dir := socketDir(t)
-	start(t, node, dir)
+	dir := servetest.Dir(t)
+	servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
 	return dir
 }
 
@@ -246,8 +213,8 @@ func TestNode_Fallback(t *testing.T) {
 
 // TestNode_NoSystemGroup: without the group system, disks and volumes are shown.
 func TestNode_NoSystemGroup(t *testing.T) {
-	dir := socketDir(t)
-	start(t, newNode(t, "raw"), dir, "disk", "volume")
+	dir := servetest.Dir(t)
+	servetest.Start(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume"}}})
 	node, err := source(t, dir).Node(t.Context(), nil, false)
 	require.NoError(t, err)
 	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != warning.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
@@ -257,8 +224,8 @@ func TestNode_NoSystemGroup(t *testing.T) {
 
 // TestNode_NoFilesystemGroup: a warning says that links are not visible.
 func TestNode_NoFilesystemGroup(t *testing.T) {
-	dir := socketDir(t)
-	start(t, newNode(t, "stale"), dir, "disk", "volume", "system")
+	dir := servetest.Dir(t)
+	servetest.Start(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "system"}}})
 	node, err := source(t, dir).Node(t.Context(), nil, false)
 	require.NoError(t, err)
 	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != warning.Unseen {
@@ -268,8 +235,8 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 
 // TestNode_SameReasonOnce: a warning that all disks share appears once.
 func TestNode_SameReasonOnce(t *testing.T) {
-	dir := socketDir(t)
-	start(t, newNode(t, "lagging"), dir, "disk")
+	dir := servetest.Dir(t)
+	servetest.Start(t, newNode(t, "lagging"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk"}}})
 	got := draw(t, source(t, dir), 0)
 	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
 		t.Errorf("the warning appears %d times:\n%s", n, got)
@@ -281,8 +248,8 @@ func TestNode_SameReasonOnce(t *testing.T) {
 
 // TestNode_Paths: a path appears at its volume, without repeated warnings.
 func TestNode_Paths(t *testing.T) {
-	dir := socketDir(t)
-	start(t, newNode(t, "stale"), dir)
+	dir := servetest.Dir(t)
+	servetest.Start(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir}})
 	golden(t, "paths", draw(t, source(t, dir), 80, kubelet, kubelet+`\plugins\gone`, kubelet+`\nothing`, `C:\Windows`,
 		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
 }
@@ -328,8 +295,8 @@ func TestNode_JSON(t *testing.T) {
 // TestNode_Interrupted: it ends with the context.
 func TestNode_Interrupted(t *testing.T) {
 	node := newNode(t, "healthy")
-	dir := socketDir(t)
-	start(t, node, dir)
+	dir := servetest.Dir(t)
+	servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
 	ctx, cancel := context.WithCancel(t.Context())
 	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
 	require.NoError(t, err)

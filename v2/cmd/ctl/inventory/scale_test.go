@@ -7,6 +7,9 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -36,8 +39,8 @@ func crowded() winsim.Model {
 func TestNode_Crowded(t *testing.T) {
 	node, err := winsim.New(crowded())
 	require.NoError(t, err)
-	dir := socketDir(t)
-	start(t, node, dir)
+	dir := servetest.Dir(t)
+	servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
 	found, err := source(t, dir).Node(t.Context(), nil, false)
 	require.NoError(t, err)
 	if len(found.Problems) != 2 || found.Problems[0].Kind != warning.Offline || found.Problems[1].Kind != warning.Full {

@@ -82,12 +82,8 @@ func TestService(t *testing.T) {
 	if names, err := service.Dependents(); err != nil || len(names) > 0 {
 		t.Errorf("got %v, %v", names, err)
 	}
-	if err := service.Stop(); err != nil {
-		t.Errorf("stop what does not run: %v", err)
-	}
-	if err := service.Kill(); err != nil {
-		t.Errorf("end the process of what does not run: %v", err)
-	}
+	require.NoError(t, service.Stop(), "stop what does not run:")
+	require.NoError(t, service.Kill(), "end the process of what does not run:")
 	if err := service.Start(); err == nil {
 		t.Error("a program that does not exist was started")
 	}

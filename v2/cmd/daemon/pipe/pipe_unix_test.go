@@ -18,24 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// newDir makes a directory like t.TempDir, but with a name short enough for sockets
-// in directories below it.
-func newDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "csi")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // newPath returns the name of a socket that does not exist yet.
 func newPath(t *testing.T) string {
 	t.Helper()
-	return filepath.Join(newDir(t), "test.sock")
+	return filepath.Join(servetest.Dir(t), "test.sock")
 }
 
 // leaveStale leaves a socket as a server does that was killed.
@@ -93,7 +84,7 @@ func modeOf(t *testing.T, path string) fs.FileMode {
 func TestListen_Modes(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
-	top := newDir(t)
+	top := servetest.Dir(t)
 	path := filepath.Join(top, "a", "b", "test.sock")
 	mustListen(t, path)
 	for name, want := range map[string]fs.FileMode{
@@ -173,7 +164,7 @@ func TestListen_DirectoryOfAnother(t *testing.T) {
 }
 
 func TestListen_DirectoryIsLink(t *testing.T) {
-	real, top := newDir(t), newDir(t)
+	real, top := servetest.Dir(t), servetest.Dir(t)
 	for name, target := range map[string]string{"link": real, "dangling": filepath.Join(top, "none")} {
 		path := filepath.Join(top, name, "test.sock")
 		require.NoError(t, os.Symlink(target, filepath.Join(top, name)))
@@ -186,7 +177,7 @@ func TestListen_DirectoryIsLink(t *testing.T) {
 }
 
 func TestListen_DirectoryIsFile(t *testing.T) {
-	file := filepath.Join(newDir(t), "file")
+	file := filepath.Join(servetest.Dir(t), "file")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, path := range []string{filepath.Join(file, "test.sock"), filepath.Join(file, "below", "test.sock")} {
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
@@ -199,7 +190,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 		if os.Geteuid() == 0 {
 			t.Skip("permission bits do not bind root; the next case does")
 		}
-		top := newDir(t)
+		top := servetest.Dir(t)
 		require.NoError(t, os.Chmod(top, 0o500))
 		for _, path := range []string{filepath.Join(top, "test.sock"), filepath.Join(top, "below", "test.sock")} {
 			_, err := pipe.Listen(t.Context(), path, pipe.Config{})
@@ -217,7 +208,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 }
 
 func TestListen_Path(t *testing.T) {
-	dir := newDir(t)
+	dir := servetest.Dir(t)
 	longest := filepath.Join(dir, strings.Repeat("x", pipe.MaxPath-len(dir)-1))
 	mustListen(t, longest)
 	_, err := pipe.Listen(t.Context(), longest+"x", pipe.Config{})
@@ -234,7 +225,7 @@ func TestListen_Path(t *testing.T) {
 }
 
 func TestListen_RelativePath(t *testing.T) {
-	t.Chdir(newDir(t))
+	t.Chdir(servetest.Dir(t))
 	wantServed(t, mustListen(t, "test.sock"))
 }
 
@@ -249,7 +240,7 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 }
 
 func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
-	dir := newDir(t)
+	dir := servetest.Dir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	leaveStale(t, at("stale.sock"))
 	for name, create := range map[string]func(path string) error{
@@ -312,7 +303,7 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 
 // TestListen_DirectoryLockedByOthers: a server that cannot lock its directory says so.
 func TestListen_DirectoryLockedByOthers(t *testing.T) {
-	dir := newDir(t)
+	dir := servetest.Dir(t)
 	lock, err := os.Open(dir)
 	require.NoError(t, err)
 	defer lock.Close()

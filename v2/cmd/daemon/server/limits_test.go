@@ -49,9 +49,7 @@ func (r *running) greet() rawClient {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := c.WriteSettings(); err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, c.WriteSettings())
 	return c
 }
 
@@ -247,9 +245,7 @@ func TestLimits_AllConnectionsAtWork(t *testing.T) {
 	}
 	close(finish)
 	for range cap(answers) {
-		if err := <-answers; err != nil {
-			t.Errorf("a call lost its connection: %v", err)
-		}
+		require.NoError(t, <-answers, "a call lost its connection:")
 	}
 	r.mustServe()
 }
@@ -375,9 +371,7 @@ func TestLimits_Arrival(t *testing.T) {
 	}
 	close(finish)
 	for range cap(answers) {
-		if err := <-answers; err != nil {
-			t.Errorf("a call that takes long: %v", err)
-		}
+		require.NoError(t, <-answers, "a call that takes long:")
 	}
 	r.stop()
 	if last, err := watch.Recv(); err != nil || last.Status != healthv1.HealthCheckResponse_NOT_SERVING {

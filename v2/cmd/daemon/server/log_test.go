@@ -20,6 +20,7 @@ import (
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // logger keeps everything in memory, at the level of the line per request.
@@ -81,9 +82,7 @@ func TestRun_LogsUndecodableRequests(t *testing.T) {
 	}
 	// A field that is not known is not a mistake: the client may be newer than we are.
 	var response []byte
-	if err := r.conn("v1").Invoke(t.Context(), "/v1.Filesystem/PathExists", []byte("\xa0\x06\x01"), &response, grpc.ForceCodec(rawCodec{})); err != nil {
-		t.Errorf("a request with an unknown field: %v", err)
-	}
+	require.NoError(t, r.conn("v1").Invoke(t.Context(), "/v1.Filesystem/PathExists", []byte("\xa0\x06\x01"), &response, grpc.ForceCodec(rawCodec{})), "a request with an unknown field:")
 	r.mustStop()
 	if n := strings.Count(logged(r.logger), `code="InvalidArgument"`); n != 4 {
 		t.Errorf("%d requests are logged, want 4:\n%s", n, logged(r.logger))

@@ -108,9 +108,7 @@ func (r *running) conn(version string) *grpc.ClientConn {
 	r.t.Helper()
 	dial := func(ctx context.Context, _ string) (net.Conn, error) { return dialEndpoint(ctx, r.path(version)) }
 	conn, err := grpc.NewClient("passthrough:///"+version, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -118,9 +116,7 @@ func (r *running) conn(version string) *grpc.ClientConn {
 func (r *running) rawConn() net.Conn {
 	r.t.Helper()
 	conn, err := dialEndpoint(r.t.Context(), r.path("v1"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -343,9 +339,7 @@ func TestRun_StopWaitsForCallsInFlight(t *testing.T) {
 	case <-time.After(100 * time.Millisecond): // nothing must happen
 	}
 	close(release)
-	if err := <-answered; err != nil {
-		t.Errorf("the call in flight: %v", err)
-	}
+	require.NoError(t, <-answered, "the call in flight:")
 	r.mustStop()
 }
 
