@@ -38,10 +38,13 @@ func DecodeDeviceIdentifiers(b []byte) ([]win.DeviceIdentifier, error) {
 	}
 	var identifiers []win.DeviceIdentifier
 	b = b[firstIdentifier:]
-	for range d.NumberOfIdentifiers {
+	for count := d.NumberOfIdentifiers; count > 0 && len(b) >= identifierValue; count-- {
 		id, err := decode[storageIdentifier](b, "STORAGE_IDENTIFIER")
+		if err != nil {
+			return nil, err
+		}
 		end := identifierValue + int(id.IdentifierSize)
-		if err != nil || end > len(b) {
+		if end > len(b) {
 			break
 		}
 		identifiers = append(identifiers, win.DeviceIdentifier{

@@ -47,9 +47,8 @@ type setDiskAttributes struct {
 // after a restart.
 func EncodeDiskAttributes(attributes, mask win.DiskAttributes) []byte {
 	bits := attributeBits(mask)
-	s := setDiskAttributes{Persist: true, Attributes: attributeBits(attributes) & bits, AttributesMask: bits}
-	s.Version = uint32(binary.Size(s))
-	return encode(nil, s)
+	const size = 40
+	return encode(nil, setDiskAttributes{Version: size, Persist: true, Attributes: attributeBits(attributes) & bits, AttributesMask: bits})
 }
 
 func attributeBits(attributes win.DiskAttributes) (bits uint64) {

@@ -57,7 +57,7 @@ func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) 
 		session := win.Session{ID: s.SessionID, TargetNodeName: text(s.TargetNodeName), TargetName: text(s.TargetName), Connections: s.ConnectionCount}
 		// A count without connections would make a dead session look alive.
 		at, err := behind(b, base, s.Connections)
-		if session.Connections > 0 && (err != nil || uint64(session.Connections) > uint64(len(at)/binary.Size(connectionInfo{}))) {
+		if session.Connections > 0 && (err != nil || int64(session.Connections) > int64(len(at)/binary.Size(connectionInfo{}))) {
 			failure = fmt.Errorf("%d connections of a session: %w", session.Connections, ErrMalformed)
 		}
 		return session
