@@ -57,10 +57,10 @@ func isUNC(path string) bool {
 
 // directoryLink creates a link to a directory that may be missing. It follows no link below the
 // claimed directory.
-func (at realDir) directoryLink(target string) error {
+func (b realDir) directoryLink(target string) error {
 	ctx := context.Background() //nolint:forbidigo // a change of the node is not canceled half-way
-	parent := win.Path{Base: at.Path}
-	if dir := path.Dir(at.path); dir != "." {
+	parent := win.Path{Base: b.Path}
+	if dir := path.Dir(b.path); dir != "." {
 		parent.Rest = filepath.FromSlash(dir)
 	}
 	dir, err := local.Machine().OpenDirectory(ctx, parent)
@@ -68,7 +68,7 @@ func (at realDir) directoryLink(target string) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.CreateDirectoryLink(ctx, path.Base(at.path), target)
+	return dir.CreateDirectoryLink(ctx, path.Base(b.path), target)
 }
 
 // linkText is the text of the real link for a link of the node; ok is false if it cannot be a

@@ -191,11 +191,11 @@ func TestMirror_Follows(t *testing.T) {
 	}
 	// Large files, which are never in memory, keep their content.
 	large := filepath.Join(realPath(dir, pods+`\1`), "large")
-	mustAll(t, os.WriteFile(large, nil, 0o600), os.Truncate(large, 65<<20), node.Mkdir(pods+`\other`), node.Swap(pods+`\1`, pods+`\other`))
-	if info, err := os.Stat(filepath.Join(realPath(dir, pods+`\other`), "large")); err != nil || info.Size() != 65<<20 {
+	mustAll(t, os.WriteFile(large, nil, 0o600), os.Truncate(large, 65<<20), node.Mkdir(pods+`\second`), node.Swap(pods+`\1`, pods+`\second`))
+	if info, err := os.Stat(filepath.Join(realPath(dir, pods+`\second`), "large")); err != nil || info.Size() != 65<<20 {
 		t.Errorf("a large file in a directory that was exchanged: %v, %v", info, err)
 	}
-	mustAll(t, node.Swap(pods+`\1`, pods+`\other`), node.RemoveAll(pods+`\deep`), parent.Remove(ctx, "rel"))
+	mustAll(t, node.Swap(pods+`\1`, pods+`\second`), node.RemoveAll(pods+`\deep`), parent.Remove(ctx, "rel"))
 	missing(realPath(dir, pods+`\deep`))
 	missing(realPath(dir, pods+`\rel`))
 	if got := content(realPath(dir, pods+`\1\file`)); got != "second" {
