@@ -40,16 +40,12 @@ type (
 		Data2, Data3 uint16
 		Data4        [8]byte
 	}
-	storageDeviceNumber struct {
-		DeviceType, DeviceNumber, PartitionNumber uint32
-	}
+	storageDeviceNumber  struct{ DeviceType, DeviceNumber, PartitionNumber uint32 }
 	storagePropertyQuery struct {
 		PropertyID, QueryType uint32
 		AdditionalParameters  [1]byte
 	}
-	storageDescriptorHeader struct {
-		Version, Size uint32
-	}
+	storageDescriptorHeader struct{ Version, Size uint32 }
 	storageDeviceDescriptor struct {
 		Version, Size                                                                       uint32
 		DeviceType, DeviceTypeModifier, RemovableMedia, CommandQueueing                     byte
@@ -67,10 +63,8 @@ type (
 		Association                uint32
 		Identifier                 [1]byte
 	}
-	storageDeviceLocationDescriptor struct {
-		Version, Size, Socket, Slot, Adapter, Port, Target, Lun, StringOffset uint32
-	}
-	scsiAddress struct {
+	storageDeviceLocationDescriptor struct{ Version, Size, Socket, Slot, Adapter, Port, Target, Lun, StringOffset uint32 }
+	scsiAddress                     struct {
 		Length                            uint32
 		PortNumber, PathID, TargetID, Lun byte
 	}
@@ -125,9 +119,7 @@ type (
 		MaxPartitionCount                  uint32
 		PartitionEntry                     [1]partitionInformationGPT
 	}
-	driveLayoutMBR struct {
-		PartitionStyle, PartitionCount, Signature uint32
-	}
+	driveLayoutMBR    struct{ PartitionStyle, PartitionCount, Signature uint32 }
 	diskGrowPartition struct {
 		PartitionNumber uint32
 		BytesToGrow     int64
@@ -164,10 +156,8 @@ type (
 		MaximumConnections, DefaultTime2Wait, DefaultTime2Retain, UsernameLength, PasswordLength uint32
 		Username, Password                                                                       uint64
 	}
-	iscsiUniqueSessionID struct {
-		AdapterUnique, AdapterSpecific uint64
-	}
-	iscsiSessionInfo struct {
+	iscsiUniqueSessionID struct{ AdapterUnique, AdapterSpecific uint64 }
+	iscsiSessionInfo     struct {
 		SessionID                                 iscsiUniqueSessionID
 		InitiatorName, TargetNodeName, TargetName uint64
 		ISID                                      [6]byte
