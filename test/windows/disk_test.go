@@ -22,19 +22,23 @@ func state(a win.DiskAttributes) string {
 	return words
 }
 
+// factState answers with the attributes that a disk has now.
+func (g *group) factState(a *answer, name string, d scratchDisk) {
+	a.Helper()
+	attributes, err := g.machine.DiskAttributes(a.Context(), device(d))
+	a.must(err)
+	a.fact(name, state(attributes))
+}
+
 func TestNewDisk(t *testing.T) {
 	g := newGroup(t)
 	ctx, d := g.Context(), g.scratch(g.T, 512)
 	// Does a new disk arrive offline or read-only, and does it stay online? Expected: online (files). If not: both are
 	// cleared; the change must be seen twice and is repeated if Windows undoes it.
 	g.ask("Q-arrival-state", func(a *answer) {
-		attributes, err := g.machine.DiskAttributes(ctx, device(d))
-		a.must(err)
-		a.fact("at once", state(attributes))
+		g.factState(a, "at once", d)
 		a.must(g.machine.Sleep(ctx, 2*time.Second))
-		attributes, err = g.machine.DiskAttributes(ctx, device(d))
-		a.must(err)
-		a.fact("after 2 s", state(attributes))
+		g.factState(a, "after 2 s", d)
 	})
 	// Which bytes does IOCTL_DISK_GET_DRIVE_LAYOUT_EX return for a disk without a table? Expected: no entries, or four
 	// empty ones of any style. If not: an entry with a length and another style than RAW is an error, and no new disk

@@ -9,26 +9,17 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // pipeTests: the tests of package pipe pass. They run on every system: with named pipes, or with Unix sockets.
 const pipeTests = "Q-pipe-tests"
-
-// listenPipe listens until the test is over.
-func listenPipe(t *testing.T, path string) net.Listener {
-	t.Helper()
-	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { listener.Close() })
-	return listener
-}
 
 // servePipe hands each connection to handle until the listener is closed.
 func servePipe(t *testing.T, listener net.Listener, handle func(net.Conn)) {
@@ -79,26 +70,11 @@ func wantEcho(t *testing.T, path string) {
 	}
 }
 
-// wantPipeError checks the kind of err, that it names operation and path, and that its
-// message contains each part.
-func wantPipeError(t *testing.T, err error, kind winerr.Kind, path string, parts ...string) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("got error %v, want one of kind %q", err, kind)
-		return
-	}
-	for _, part := range append(parts, "listen on "+path+": ") {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not contain %q", err, part)
-		}
-	}
-}
-
 // TestPipe_ListenCarriesBytes checks that a server gets what its clients send, and answers them.
 func TestPipe_ListenCarriesBytes(t *testing.T) {
 	noteOutcome(t, pipeTests)
 	path := newPipe(t)
-	servePipe(t, listenPipe(t, path), echo)
+	servePipe(t, pipetest.Listen(t, path), echo)
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() { wantEcho(t, path) })
@@ -110,10 +86,10 @@ func TestPipe_ListenCarriesBytes(t *testing.T) {
 func TestPipe_ListenSecondIsRefused(t *testing.T) {
 	noteOutcome(t, pipeTests)
 	path := newPipe(t)
-	servePipe(t, listenPipe(t, path), echo)
+	servePipe(t, pipetest.Listen(t, path), echo)
 	for range 2 {
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-		wantPipeError(t, err, winerr.Exists, path, thisPID, "stop")
+		pipetest.WantError(t, err, winerr.Exists, path, thisPID, "stop")
 		if !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%v is not fs.ErrExist", err)
 		}
@@ -174,7 +150,7 @@ func wantOneWinner(t *testing.T, path string) {
 	}
 	close(failures)
 	for err := range failures {
-		wantPipeError(t, err, winerr.Exists, path)
+		pipetest.WantError(t, err, winerr.Exists, path)
 	}
 	wantEcho(t, path)
 	(<-listeners).Close()
@@ -184,7 +160,7 @@ func wantOneWinner(t *testing.T, path string) {
 func TestPipe_PeerPID(t *testing.T) {
 	noteOutcome(t, pipeTests)
 	path := newPipe(t)
-	servePipe(t, listenPipe(t, path), func(conn net.Conn) {
+	servePipe(t, pipetest.Listen(t, path), func(conn net.Conn) {
 		pid, ok := pipe.PeerPID(conn)
 		fmt.Fprint(conn, pid, ok)
 		_, _ = io.Copy(io.Discard, conn)

@@ -10,8 +10,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // newPipe returns the name of a socket that does not exist yet.
@@ -25,13 +25,7 @@ func dialPipe(path string) (net.Conn, error) { return net.Dial("unix", path) }
 func warmUpPipe(string) {}
 
 // leaveStale leaves a socket as a server does that was killed.
-func leaveStale(t *testing.T, path string) {
-	t.Helper()
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	require.NoError(t, err)
-	listener.SetUnlinkOnClose(false)
-	listener.Close()
-}
+var leaveStale = pipetest.LeaveStale
 
 // thisPID is how errors name this process, where they can.
 var thisPID = map[bool]string{true: fmt.Sprintf("(pid %d)", os.Getpid())}[runtime.GOOS == "linux"]

@@ -39,7 +39,7 @@ func warmUpPipe(path string) {
 }
 
 // leaveStale does nothing: a pipe is gone with its last handle.
-func leaveStale(*testing.T, string) {}
+func leaveStale(testing.TB, string) {}
 
 // thisPID is how errors name this process.
 var thisPID = fmt.Sprintf("(pid %d)", os.Getpid())

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
@@ -31,7 +32,7 @@ func TestProcess(t *testing.T) {
 // askSession connects to a pipe of its own, from the session that the program runs in.
 func askSession(a *answer) {
 	path := newPipe(a.T)
-	listener := listenPipe(a.T, path)
+	listener := pipetest.Listen(a.T, path)
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -57,7 +58,7 @@ func askSession(a *answer) {
 // askRemote opens a pipe of its own by the name of this machine in the network.
 func askRemote(a *answer) {
 	path := newPipe(a.T)
-	listenPipe(a.T, path)
+	pipetest.Listen(a.T, path)
 	name, err := os.Hostname()
 	a.must(err)
 	for _, host := range []struct{ how, name string }{{"by its name", name}, {"as localhost", "localhost"}, {"as 127.0.0.1", "127.0.0.1"}} {

@@ -22,24 +22,30 @@ func realTime() winsim.Model {
 	return model
 }
 
+// TestPartitionDisk_HundredCallers: also with the published methods, which the queue alone keeps safe.
 func TestPartitionDisk_HundredCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, realTime())
-		h := bound(t.Context(), node)
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				if err := h.PartitionDisk(blank); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		wantPartition(t, node, blank)
-		if calls := node.Calls(); calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
-			t.Errorf("more was written than one table with one partition: %v", calls)
-		}
-	})
+	for name, partition := range map[string]func(diskapi.DiskAPI, uint32) error{
+		"PartitionDisk": diskapi.DiskAPI.PartitionDisk,
+		"published":     func(h diskapi.DiskAPI, disk uint32) error { return published(h, disk) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNode(t, realTime())
+			h := bound(t.Context(), node)
+			var wg sync.WaitGroup
+			for range 100 {
+				wg.Go(func() {
+					if err := partition(h, blank); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+			wg.Wait()
+			wantPartition(t, node, blank)
+			if calls := node.Calls(); calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
+				t.Errorf("%s: more was written than one table with one partition: %v", name, calls)
+			}
+		})
+	}
 }
 
 // TestPartitionDisk_HundredCallersFail: every caller gets the one answer.
@@ -59,27 +65,6 @@ func TestPartitionDisk_HundredCallersFail(t *testing.T) {
 		wg.Wait()
 		if got := node.Calls()["CreateDisk"]; got != 1 {
 			t.Errorf("%d attempts for 100 callers, want 1", got)
-		}
-	})
-}
-
-// TestPublishedMethods_HundredCallers: the queue alone keeps the disk safe.
-func TestPublishedMethods_HundredCallers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, realTime())
-		h := bound(t.Context(), node)
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				if err := published(h, blank); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		wantPartition(t, node, blank)
-		if calls := node.Calls(); calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
-			t.Errorf("more was written than one table with one partition: %v", calls)
 		}
 	})
 }

@@ -14,44 +14,52 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
+// change is a service that is started or stopped, and what comes of it.
+type change struct {
+	service winsim.Service
+	kind    error
+	words   string
+	took    time.Duration
+	calls   int // how often Windows is asked
+}
+
+func (c change) check(t *testing.T, call string, then winsim.ServiceState, do func(systemapi.HostAPI) error) {
+	t.Helper()
+	c.service.Name = "Service"
+	node := newNode(t, c.service)
+	begin := node.Now()
+	err := do(systemapi.NewOn(node))
+	if took := node.Now().Sub(begin); took != c.took {
+		t.Errorf("it took %v, want %v", took, c.took)
+	}
+	if (err == nil) != (c.kind == nil) || (err != nil && (!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words))) {
+		t.Errorf("%v, want %v with %q", err, c.kind, c.words)
+	}
+	if got := node.Calls()[call]; got != c.calls {
+		t.Errorf("%s was called %d times, want %d", call, got, c.calls)
+	}
+	if c.kind == nil {
+		wantState(t, node, then, "Service")
+	}
+}
+
 func TestStart(t *testing.T) {
-	for name, c := range map[string]struct {
-		service winsim.Service
-		kind    error
-		words   string
-		took    time.Duration
-		starts  int
-	}{
-		"stopped":                 {service: winsim.Service{StartTime: time.Second}, took: time.Second, starts: 1},
-		"runs at once":            {service: winsim.Service{}, starts: 1},
+	for name, c := range map[string]change{
+		"stopped":                 {service: winsim.Service{StartTime: time.Second}, took: time.Second, calls: 1},
+		"runs at once":            {service: winsim.Service{}, calls: 1},
 		"running":                 {service: winsim.Service{State: winsim.ServiceRunning}},
 		"starting":                {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second}, took: time.Second},
-		"stopping":                {service: winsim.Service{State: winsim.ServiceStopPending, StopTime: time.Second, StartTime: time.Second}, took: 2 * time.Second, starts: 1},
+		"stopping":                {service: winsim.Service{State: winsim.ServiceStopPending, StopTime: time.Second, StartTime: time.Second}, took: 2 * time.Second, calls: 1},
 		"paused":                  {service: winsim.Service{State: winsim.ServicePaused}, kind: winerr.InUse, words: "paused"},
-		"disabled":                {service: winsim.Service{StartType: winsim.StartDisabled}, kind: winerr.InUse, words: "1058", starts: 1},
-		"without its program":     {service: winsim.Service{StartCode: 2}, kind: winerr.InUse, words: "program", starts: 1},
-		"ends with an error":      {service: winsim.Service{StartTime: time.Second, ExitCode: 1067}, kind: winerr.InUse, words: "1067", took: time.Second, starts: 1},
-		"ends with its own error": {service: winsim.Service{ExitCode: 1066, SpecificExitCode: 42}, kind: winerr.InUse, words: "number 42 (0x2a)", starts: 1},
+		"disabled":                {service: winsim.Service{StartType: winsim.StartDisabled}, kind: winerr.InUse, words: "1058", calls: 1},
+		"without its program":     {service: winsim.Service{StartCode: 2}, kind: winerr.InUse, words: "program", calls: 1},
+		"ends with an error":      {service: winsim.Service{StartTime: time.Second, ExitCode: 1067}, kind: winerr.InUse, words: "1067", took: time.Second, calls: 1},
+		"ends with its own error": {service: winsim.Service{ExitCode: 1066, SpecificExitCode: 42}, kind: winerr.InUse, words: "number 42 (0x2a)", calls: 1},
 		"was starting, and ends":  {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second, ExitCode: 5}, kind: winerr.InUse, words: "it stopped again: access is denied (Windows error 5)", took: time.Second},
-		"hangs":                   {service: winsim.Service{StartTime: time.Hour}, kind: winerr.Deadline, words: "after 30s it is still start pending", took: 30 * time.Second, starts: 1},
+		"hangs":                   {service: winsim.Service{StartTime: time.Hour}, kind: winerr.Deadline, words: "after 30s it is still start pending", took: 30 * time.Second, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.service.Name = "Service"
-			node := newNode(t, c.service)
-			begin := node.Now()
-			err := systemapi.NewOn(node).StartService("SERVICE")
-			if took := node.Now().Sub(begin); took != c.took {
-				t.Errorf("it took %v, want %v", took, c.took)
-			}
-			if (err == nil) != (c.kind == nil) || (err != nil && (!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words))) {
-				t.Errorf("%v, want %v with %q", err, c.kind, c.words)
-			}
-			if got := node.Calls()["StartService"]; got != c.starts {
-				t.Errorf("Windows was asked %d times to start it, want %d", got, c.starts)
-			}
-			if c.kind == nil {
-				wantState(t, node, winsim.ServiceRunning, "Service")
-			}
+			c.check(t, "StartService", winsim.ServiceRunning, func(h systemapi.HostAPI) error { return h.StartService("SERVICE") })
 		})
 	}
 }

@@ -13,43 +13,22 @@ import (
 )
 
 func TestStop(t *testing.T) {
-	for name, c := range map[string]struct {
-		service winsim.Service
-		kind    error
-		words   string
-		took    time.Duration
-		stops   int
-	}{
-		"running":             {service: winsim.Service{State: winsim.ServiceRunning, StopTime: time.Second}, took: time.Second, stops: 1},
-		"stops at once":       {service: winsim.Service{State: winsim.ServiceRunning}, stops: 1},
+	for name, c := range map[string]change{
+		"running":             {service: winsim.Service{State: winsim.ServiceRunning, StopTime: time.Second}, took: time.Second, calls: 1},
+		"stops at once":       {service: winsim.Service{State: winsim.ServiceRunning}, calls: 1},
 		"stopped":             {},
 		"disabled":            {service: winsim.Service{StartType: winsim.StartDisabled}},
 		"stopping":            {service: winsim.Service{State: winsim.ServiceStopPending, StopTime: time.Second}, took: time.Second},
-		"paused":              {service: winsim.Service{State: winsim.ServicePaused}, stops: 1},
-		"starting":            {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second}, took: time.Second, stops: 11},
-		"starting, and fails": {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second, ExitCode: 5}, took: time.Second, stops: 10},
-		"refuses":             {service: winsim.Service{State: winsim.ServiceRunning, RefusesStop: true}, kind: winerr.InUse, words: "1052", stops: 1},
-		"hangs":               {service: winsim.Service{State: winsim.ServiceRunning, StopTime: time.Hour}, kind: winerr.Deadline, words: "still stop pending", took: 30 * time.Second, stops: 1},
-		"never starts":        {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Hour}, kind: winerr.Deadline, words: "still start pending", took: 30 * time.Second, stops: 16},
+		"paused":              {service: winsim.Service{State: winsim.ServicePaused}, calls: 1},
+		"starting":            {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second}, took: time.Second, calls: 11},
+		"starting, and fails": {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second, ExitCode: 5}, took: time.Second, calls: 10},
+		"refuses":             {service: winsim.Service{State: winsim.ServiceRunning, RefusesStop: true}, kind: winerr.InUse, words: "1052", calls: 1},
+		"hangs":               {service: winsim.Service{State: winsim.ServiceRunning, StopTime: time.Hour}, kind: winerr.Deadline, words: "still stop pending", took: 30 * time.Second, calls: 1},
+		"never starts":        {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Hour}, kind: winerr.Deadline, words: "still start pending", took: 30 * time.Second, calls: 16},
 	} {
 		for _, force := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				c.service.Name = "Service"
-				node := newNode(t, c.service)
-				begin := node.Now()
-				err := systemapi.NewOn(node).StopService("SERVICE", force)
-				if took := node.Now().Sub(begin); took != c.took {
-					t.Errorf("it took %v, want %v", took, c.took)
-				}
-				if (err == nil) != (c.kind == nil) || (err != nil && (!errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.words))) {
-					t.Errorf("%v, want %v with %q", err, c.kind, c.words)
-				}
-				if got := node.Calls()["StopService"]; got != c.stops {
-					t.Errorf("it was asked %d times to stop, want %d", got, c.stops)
-				}
-				if c.kind == nil {
-					wantState(t, node, winsim.ServiceStopped, "Service")
-				}
+				c.check(t, "StopService", winsim.ServiceStopped, func(h systemapi.HostAPI) error { return h.StopService("SERVICE", force) })
 			})
 		}
 	}

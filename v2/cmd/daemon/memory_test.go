@@ -34,16 +34,23 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+// background runs a function until stop is called, which waits for its end.
+func background(t *testing.T, run func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
 // TestReclaim: memory that is no longer used comes back within a minute.
 func TestReclaim(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as in a process that does not allocate
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reclaim(ctx)
-		}()
+		stop := background(t, reclaim)
 		time.Sleep(time.Minute)
 		before := usedMemory()
 		attack := make([][]byte, 64)
@@ -64,8 +71,7 @@ func TestReclaim(t *testing.T) {
 		if after := usedMemory(); after > before+before/2+reclaimMargin {
 			t.Errorf("%d bytes are used, %d before", after, before)
 		}
-		cancel()
-		<-done
+		stop()
 	})
 }
 
@@ -76,12 +82,7 @@ func TestReclaim_Pools(t *testing.T) {
 	debug.FreeOSMemory()
 	before := usedMemory()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			reclaim(ctx)
-		}()
+		stop := background(t, reclaim)
 		var pool sync.Pool
 		for range 64 {
 			buffer := make([]byte, 1<<20)
@@ -96,7 +97,6 @@ func TestReclaim_Pools(t *testing.T) {
 			t.Errorf("%d bytes are used, %d before", after, before)
 		}
 		runtime.KeepAlive(&pool)
-		cancel()
-		<-done
+		stop()
 	})
 }

@@ -73,12 +73,7 @@ func TestDescribe_Calls(t *testing.T) {
 		}
 		m := metrics.New(metrics.Config{Storage: true})
 		emulated.ResetCalls()
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			describe(ctx, m, look, time.After)
-		}()
+		stop := background(t, func(ctx context.Context) { describe(ctx, m, look, time.After) })
 		synctest.Wait()
 		expect := func(when string, descriptions int) {
 			t.Helper()
@@ -100,7 +95,6 @@ func TestDescribe_Calls(t *testing.T) {
 			t.Error(text)
 		}
 		stop()
-		<-ended
 	})
 }
 
@@ -115,12 +109,7 @@ func TestDescribe_Hangs(t *testing.T) {
 		if n := strings.Count(text, "\ncsi_proxy_storage_"); n != 1 || !strings.Contains(text, "csi_proxy_storage_description_age_seconds 60\n") {
 			t.Errorf("%d values before the first description, want its age only:\n%s", n, text)
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			describe(ctx, m, look, time.After)
-		}()
+		stop := background(t, func(ctx context.Context) { describe(ctx, m, look, time.After) })
 		synctest.Wait()
 		if _, err := emulated.Inject(winsim.Fault{Object: `\\?\scsi*000002*`, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
@@ -146,7 +135,6 @@ func TestDescribe_Hangs(t *testing.T) {
 			}
 		}
 		stop()
-		<-ended
 	})
 }
 
@@ -184,6 +172,5 @@ func TestDescribe_Fails(t *testing.T) {
 			t.Errorf("the third description came after %v", passed)
 		}
 		stop()
-		<-ended
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -28,7 +29,7 @@ func TestListen_RefusesBusyServer(t *testing.T) {
 		defer conn.Close()
 	}
 	_, err = pipe.Listen(t.Context(), path, pipe.Config{})
-	wantError(t, err, winerr.Exists, path, "stop it first")
+	pipetest.WantError(t, err, winerr.Exists, path, "stop it first")
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("the socket is gone: %v", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -29,25 +30,7 @@ func newPath(t *testing.T) string {
 	return filepath.Join(servetest.Dir(t), "test.sock")
 }
 
-// leaveStale leaves a socket as a server does that was killed.
-func leaveStale(t *testing.T, path string) {
-	t.Helper()
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-	require.NoError(t, err)
-	listener.SetUnlinkOnClose(false)
-	listener.Close()
-}
-
 func dial(path string) (net.Conn, error) { return net.Dial("unix", path) }
-
-// mustListen listens until the test is over.
-func mustListen(t *testing.T, path string) net.Listener {
-	t.Helper()
-	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { listener.Close() })
-	return listener
-}
 
 // wantServed checks that a client reaches the listener.
 func wantServed(t *testing.T, listener net.Listener) {
@@ -58,20 +41,6 @@ func wantServed(t *testing.T, listener net.Listener) {
 	server, err := listener.Accept()
 	require.NoError(t, err)
 	server.Close()
-}
-
-// wantError checks the kind of err, that it names operation and path, and that its message contains each part.
-func wantError(t *testing.T, err error, kind winerr.Kind, path string, parts ...string) {
-	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("got error %v, want one of kind %q", err, kind)
-		return
-	}
-	for _, part := range append(parts, "listen on "+path+": ") {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q does not contain %q", err, part)
-		}
-	}
 }
 
 func modeOf(t *testing.T, path string) fs.FileMode {
@@ -86,7 +55,7 @@ func TestListen_Modes(t *testing.T) {
 	defer syscall.Umask(old)
 	top := servetest.Dir(t)
 	path := filepath.Join(top, "a", "b", "test.sock")
-	mustListen(t, path)
+	pipetest.Listen(t, path)
 	for name, want := range map[string]fs.FileMode{
 		filepath.Join(top, "a"):      fs.ModeDir | 0o700,
 		filepath.Join(top, "a", "b"): fs.ModeDir | 0o700,
@@ -122,7 +91,7 @@ func TestListen_ExistingDirectory(t *testing.T) {
 				require.NoError(t, err)
 			} else {
 				mode := (test.mode | fs.ModeDir).String()
-				wantError(t, err, winerr.Denied, path, dir+" ", mode, fmt.Sprintf("uid %d", os.Geteuid()), "chmod 700")
+				pipetest.WantError(t, err, winerr.Denied, path, dir+" ", mode, fmt.Sprintf("uid %d", os.Geteuid()), "chmod 700")
 			}
 			if got := modeOf(t, dir); got != test.mode|fs.ModeDir {
 				t.Errorf("the directory's mode was changed to %s", got)
@@ -160,7 +129,7 @@ func TestListen_DirectoryOfAnother(t *testing.T) {
 	path := newPath(t)
 	require.NoError(t, os.Chown(filepath.Dir(path), 12345, -1))
 	_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-	wantError(t, err, winerr.Denied, path, "owner uid 12345", "chown")
+	pipetest.WantError(t, err, winerr.Denied, path, "owner uid 12345", "chown")
 }
 
 func TestListen_DirectoryIsLink(t *testing.T) {
@@ -169,7 +138,7 @@ func TestListen_DirectoryIsLink(t *testing.T) {
 		path := filepath.Join(top, name, "test.sock")
 		require.NoError(t, os.Symlink(target, filepath.Join(top, name)))
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-		wantError(t, err, winerr.Invalid, path, "link")
+		pipetest.WantError(t, err, winerr.Invalid, path, "link")
 	}
 	if entries, err := os.ReadDir(real); err != nil || len(entries) != 0 {
 		t.Errorf("behind the link: %v, error %v; want it empty", entries, err)
@@ -181,7 +150,7 @@ func TestListen_DirectoryIsFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for _, path := range []string{filepath.Join(file, "test.sock"), filepath.Join(file, "below", "test.sock")} {
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-		wantError(t, err, winerr.Invalid, path, file)
+		pipetest.WantError(t, err, winerr.Invalid, path, file)
 	}
 }
 
@@ -194,7 +163,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 		require.NoError(t, os.Chmod(top, 0o500))
 		for _, path := range []string{filepath.Join(top, "test.sock"), filepath.Join(top, "below", "test.sock")} {
 			_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-			wantError(t, err, winerr.Denied, path, "this user may write to")
+			pipetest.WantError(t, err, winerr.Denied, path, "this user may write to")
 		}
 	})
 	t.Run("by nature", func(t *testing.T) {
@@ -203,16 +172,16 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 			t.Skipf("needs Linux' sysfs: %v", err)
 		}
 		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
-		wantError(t, err, winerr.Denied, path, "this user may write to")
+		pipetest.WantError(t, err, winerr.Denied, path, "this user may write to")
 	})
 }
 
 func TestListen_Path(t *testing.T) {
 	dir := servetest.Dir(t)
 	longest := filepath.Join(dir, strings.Repeat("x", pipe.MaxPath-len(dir)-1))
-	mustListen(t, longest)
+	pipetest.Listen(t, longest)
 	_, err := pipe.Listen(t.Context(), longest+"x", pipe.Config{})
-	wantError(t, err, winerr.Invalid, longest+"x", fmt.Sprint(pipe.MaxPath), "shorter directory")
+	pipetest.WantError(t, err, winerr.Invalid, longest+"x", fmt.Sprint(pipe.MaxPath), "shorter directory")
 	if runtime.GOOS == "linux" && pipe.MaxPath != 107 {
 		t.Errorf("the limit is %d, want 107", pipe.MaxPath)
 	}
@@ -226,14 +195,14 @@ func TestListen_Path(t *testing.T) {
 
 func TestListen_RelativePath(t *testing.T) {
 	t.Chdir(servetest.Dir(t))
-	wantServed(t, mustListen(t, "test.sock"))
+	wantServed(t, pipetest.Listen(t, "test.sock"))
 }
 
 func TestListen_ReplacesStaleSocket(t *testing.T) {
 	path := newPath(t)
 	for range 3 {
-		leaveStale(t, path)
-		listener := mustListen(t, path)
+		pipetest.LeaveStale(t, path)
+		listener := pipetest.Listen(t, path)
 		wantServed(t, listener)
 		listener.Close()
 	}
@@ -242,7 +211,7 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
 	dir := servetest.Dir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	leaveStale(t, at("stale.sock"))
+	pipetest.LeaveStale(t, at("stale.sock"))
 	for name, create := range map[string]func(path string) error{
 		"file":           func(path string) error { return os.WriteFile(path, []byte("content"), 0o644) },
 		"directory":      func(path string) error { return os.Mkdir(path, 0o755) },
@@ -256,7 +225,7 @@ func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
 			before, err := os.Lstat(path)
 			require.NoError(t, err)
 			_, err = pipe.Listen(t.Context(), path, pipe.Config{})
-			wantError(t, err, winerr.Exists, path, "not a socket", before.Mode().String())
+			pipetest.WantError(t, err, winerr.Exists, path, "not a socket", before.Mode().String())
 			after, err := os.Lstat(path)
 			if err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() ||
 				before.Size() != after.Size() || !before.ModTime().Equal(after.ModTime()) {
@@ -272,7 +241,7 @@ func TestListen_RefusesSocketOfAnotherType(t *testing.T) {
 	require.NoError(t, err)
 	defer other.Close()
 	_, err = pipe.Listen(t.Context(), path, pipe.Config{})
-	wantError(t, err, winerr.Exists, path, "stop it first")
+	pipetest.WantError(t, err, winerr.Exists, path, "stop it first")
 	if modeOf(t, path).Type() != fs.ModeSocket {
 		t.Error("the socket was replaced")
 	}
@@ -280,7 +249,7 @@ func TestListen_RefusesSocketOfAnotherType(t *testing.T) {
 
 func TestListener_Close_RemovesSocket(t *testing.T) {
 	path := newPath(t)
-	listener := mustListen(t, path)
+	listener := pipetest.Listen(t, path)
 	require.NoError(t, listener.Close())
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after close: %v, want fs.ErrNotExist", err)
@@ -292,11 +261,11 @@ func TestListener_Close_RemovesSocket(t *testing.T) {
 
 func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	path := newPath(t)
-	first := mustListen(t, path)
+	first := pipetest.Listen(t, path)
 	if err := os.Remove(path); err != nil { // as a cleanup job would
 		t.Fatal(err)
 	}
-	second := mustListen(t, path)
+	second := pipetest.Listen(t, path)
 	first.Close()
 	wantServed(t, second)
 }
