@@ -63,11 +63,3 @@ func TestReadAll(t *testing.T) {
 		}
 	}
 }
-
-// must ends the test if err is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

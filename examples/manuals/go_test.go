@@ -69,13 +69,17 @@ import (
 func TestMountedFile(t *testing.T) {
 	root, node := t.TempDir(), filepath.Join(t.TempDir(), "token")
 	mount := filepath.Join(root, node[len(filepath.VolumeName(node)):])
-	must(t, os.MkdirAll(filepath.Dir(mount), 0o700))
+	if err := os.MkdirAll(filepath.Dir(mount), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, step := range []struct{ variable, file, want string }{
 		{"", node, "at its path"},   // no HostProcess container
 		{root, node, "at its path"}, // containerd 1.7
 		{root, mount, "mounted"},    // containerd 1.6, with the node's own file at the path
 	} {
-		must(t, os.WriteFile(step.file, []byte(step.want), 0o600))
+		if err := os.WriteFile(step.file, []byte(step.want), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", step.variable)
 		if got, err := mountedFile(node); err != nil || string(got) != step.want {
 			t.Errorf("%+v: got %q, %v", step, got, err)
@@ -143,4 +147,12 @@ func (m module) run(goos string, args ...string) (output string, err error) {
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0", "GOWORK=off")
 	both, err := cmd.CombinedOutput()
 	return filepath.ToSlash(string(both)), err
+}
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

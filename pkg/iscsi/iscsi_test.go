@@ -112,7 +112,10 @@ func TestISCSI_EveryMethod(t *testing.T) {
 			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret},
 			"secret "+secret, &iscsi.SetMutualChapSecretResponse{}),
 	}
-	on := func(t *testing.T, r *grouptest.Recorder) iscsi.Interface { return newISCSI(t, fakeHost{r}) }
+	on := func(t *testing.T, r *grouptest.Recorder) iscsi.Interface {
+		t.Helper()
+		return newISCSI(t, fakeHost{r})
+	}
 	grouptest.EveryMethod(t, calls, on, secret)
 }
 

@@ -115,7 +115,10 @@ func TestSystem_GetService_StrangeAnswer(t *testing.T) {
 
 func TestSystem_EveryMethod(t *testing.T) {
 	info := &systemapi.ServiceInfo{DisplayName: "iSCSI", StartType: "Manual", Status: "Running"}
-	on := func(t *testing.T, r *grouptest.Recorder) system.Interface { return newSystem(t, fakeHost{r, info}) }
+	on := func(t *testing.T, r *grouptest.Recorder) system.Interface {
+		t.Helper()
+		return newSystem(t, fakeHost{r, info})
+	}
 	calls := map[string]grouptest.Call[system.Interface]{
 		"GetBIOSSerialNumber": grouptest.Method(system.Interface.GetBIOSSerialNumber,
 			&system.GetBIOSSerialNumberRequest{},

@@ -112,7 +112,10 @@ func TestVolume_EveryMethod(t *testing.T) {
 			&volume.WriteVolumeCacheRequest{VolumeID: "V1"},
 			"flush V1", &volume.WriteVolumeCacheResponse{}),
 	}
-	on := func(t *testing.T, r *grouptest.Recorder) volume.Interface { return newVolume(t, fakeHost{r}) }
+	on := func(t *testing.T, r *grouptest.Recorder) volume.Interface {
+		t.Helper()
+		return newVolume(t, fakeHost{r})
+	}
 	grouptest.EveryMethod(t, calls, on, "")
 }
 

@@ -13,9 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
-	"k8s.io/klog/v2"
-
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/klogtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -123,18 +121,11 @@ func TestPool_ConnectsLater(t *testing.T) {
 	})
 }
 
-// logged returns a context whose log is the returned text.
-func logged(t *testing.T) (context.Context, *strings.Builder) {
-	t.Helper()
-	var log strings.Builder
-	return klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})), &log
-}
-
 func TestPool_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, open := newFakePool()
 		defer p.close()
-		ctx, log := logged(t)
+		ctx, log := klogtest.Context(t)
 		err := p.do(ctx, "", func(connection) error { panic("unknown type") })
 		if err == nil || !strings.Contains(err.Error(), "panic: unknown type") || !strings.Contains(log.String(), "TestPool_Panic") {
 			t.Errorf("%v, want the panic; the log is %q, want its stack", err, log.String())
@@ -156,7 +147,7 @@ func (panickyConnection) close() { panic("released twice") }
 func TestPool_PanicOnStuckThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(func() (connection, error) { return panickyConnection{}, nil }, maxThreads, maxStuck)
-		ctx, log := logged(t)
+		ctx, log := klogtest.Context(t)
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_ = p.do(ctx, "", func(connection) error { time.Sleep(time.Minute); return nil })

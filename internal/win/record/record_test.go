@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/klogtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -98,13 +98,6 @@ func callAll(t *testing.T, m win.Machine) (methods []string) {
 		}
 	}
 	return methods
-}
-
-// logged returns a context whose log goes to a text.
-func logged(t *testing.T) (context.Context, *strings.Builder) {
-	t.Helper()
-	var log strings.Builder
-	return klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})), &log
 }
 
 // recorded begins a recording of the planter in a file.
@@ -251,7 +244,7 @@ func hasSecret(t reflect.Type) bool {
 func TestRecorder_Full(t *testing.T) {
 	const most = 20 << 10
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	ctx, log := logged(t)
+	ctx, log := klogtest.Context(t)
 	m, _ := recorded(ctx, t, path, most)
 	for range 500 {
 		if ids, err := m.VolumeIDs(t.Context()); err != nil || len(ids) != 1 {
@@ -366,7 +359,7 @@ func TestRecorder_Short(t *testing.T) {
 	const plenty = 1 << 20
 	length := plenty
 	for space := 0; space < length; space++ {
-		ctx, log := logged(t)
+		ctx, log := klogtest.Context(t)
 		file := &short{room: plenty}
 		r := &Recorder{log: klog.FromContext(ctx), limit: plenty, file: file}
 		m := win.Intercept(planter(false), r.Intercept)

@@ -3,11 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
-
-	"github.com/go-logr/logr/funcr"
-	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -126,11 +122,4 @@ func changes(node *winsim.Node) (n int) {
 // bound is the host of a node, its calls bounded by ctx.
 func bound(ctx context.Context, node *winsim.Node) diskapi.DiskAPI {
 	return diskapi.NewOn(node).WithContext(ctx).(diskapi.DiskAPI)
-}
-
-// logged returns a context, and what is logged to it at the default verbosity.
-func logged(t *testing.T) (context.Context, *strings.Builder) {
-	t.Helper()
-	log := &strings.Builder{}
-	return klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})), log
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/klogtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -52,7 +53,7 @@ func TestSetDiskState_ReadOnly(t *testing.T) {
 				disk := data
 				c.change(&disk)
 				node := newNode(t, withDisk(disk))
-				ctx, log := logged(t)
+				ctx, log := klogtest.Context(t)
 				unchanged(t, node, added, func() {
 					for range 2 {
 						require.NoError(t, take(bound(ctx, node)))
@@ -222,7 +223,7 @@ func TestSetDiskState_SilentlyProtected(t *testing.T) {
 	disk := used["NTFS"]
 	disk.Offline, disk.ReadOnly = true, true
 	node := newNode(t, withDisk(disk))
-	ctx, log := logged(t)
+	ctx, log := klogtest.Context(t)
 	h := diskapi.NewOn(silentlyProtected{node}).WithContext(ctx)
 	require.NoError(t, h.SetDiskState(added, true))
 	if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want || !strings.Contains(log.String(), "online read-only") {

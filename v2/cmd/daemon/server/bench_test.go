@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -24,7 +25,6 @@ import (
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/echo"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -53,7 +53,7 @@ var cheapest = []struct {
 // the machine hits all of them. The ratio is the median over the turns. Allocations are those of
 // both sides of a call.
 func BenchmarkRPC(b *testing.B) {
-	dir := servetest.Dir(b)
+	dir := socketDir(b)
 	startDaemon(b, dir)
 	rawPath := startRaw(b, dir)
 	for _, c := range cheapest {
@@ -177,7 +177,7 @@ func rawTurn(b *testing.B, path string, callers int) turn {
 // BenchmarkClients shows what a connected client costs: memory, and time of other clients' calls.
 // Eight callers use one connection after the other.
 func BenchmarkClients(b *testing.B) {
-	dir := servetest.Dir(b)
+	dir := socketDir(b)
 	startDaemon(b, dir)
 	path := filepath.Join(dir, "csi-proxy-filesystem-v1.sock")
 	request, answer := &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`}, &filesystemv1.PathExistsResponse{}
@@ -226,6 +226,16 @@ func inUse() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapInuse + stats.StackInuse)
+}
+
+// socketDir is shorter than b.TempDir, which contains the benchmark's name: the path of a socket is
+// limited.
+func socketDir(b *testing.B) string {
+	b.Helper()
+	dir, err := os.MkdirTemp("", "bench")
+	require.NoError(b, err)
+	b.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 func dial(b *testing.B, path string) *grpc.ClientConn {

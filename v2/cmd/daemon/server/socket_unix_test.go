@@ -5,14 +5,22 @@ package server_test
 import (
 	"context"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
-// newPlace makes a place for endpoints.
-func newPlace(t testing.TB) string { t.Helper(); return servetest.Dir(t) }
+// newPlace makes a place for endpoints: a directory with a name that is short enough for sockets, unlike
+// t.TempDir.
+func newPlace(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "server")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
 
 func endpointIn(place, name string) string { return filepath.Join(place, name) }
 
