@@ -1,4 +1,5 @@
-// Command docs writes the reference of csi-proxyctl into a directory: go run ./docs DIR.
+// Command docs writes the reference of csi-proxyctl into a directory: go run ./docs DIR. Cobra's generator would add
+// two modules for man pages and reStructuredText.
 package main
 
 import (
@@ -6,7 +7,6 @@ import (
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/reference"
 )
 
 func main() {
@@ -14,7 +14,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: go run ./docs DIR")
 		os.Exit(2)
 	}
-	if err := reference.Write(os.Args[1], command.Root()); err != nil {
+	if err := write(os.Args[1], command.Root()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,6 +1,4 @@
-// Package reference generates docs/cli from the commands. cobra's generator would add two
-// modules for man pages and reStructuredText.
-package reference
+package main
 
 import (
 	"fmt"
@@ -11,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Write writes a page for each top-level command with its subcommands, and README.md for the
+// write writes a page for each top-level command with its subcommands, and README.md for the
 // root. It removes pages of removed commands.
-func Write(dir string, root *cobra.Command) error {
+func write(dir string, root *cobra.Command) error {
 	old, err := filepath.Glob(filepath.Join(dir, "*.md"))
 	if err != nil {
 		return err
@@ -23,7 +21,7 @@ func Write(dir string, root *cobra.Command) error {
 			return err
 		}
 	}
-	for name, text := range Pages(root) {
+	for name, text := range pages(root) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
@@ -31,8 +29,8 @@ func Write(dir string, root *cobra.Command) error {
 	return nil
 }
 
-// Pages returns all pages by file name.
-func Pages(root *cobra.Command) map[string]string {
+// pages returns all pages by file name.
+func pages(root *cobra.Command) map[string]string {
 	pages := map[string]string{"README.md": overview(root)}
 	for _, c := range root.Commands() {
 		if !c.Hidden {

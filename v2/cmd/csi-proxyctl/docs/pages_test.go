@@ -1,4 +1,4 @@
-package reference_test
+package main
 
 import (
 	"os"
@@ -6,15 +6,14 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/reference"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestPages_AreThoseOfDocs fails after a change without 'make generate'.
 func TestPages_AreThoseOfDocs(t *testing.T) {
 	const dir = "../../../../docs/cli"
-	pages := reference.Pages(command.Root())
-	for name, want := range pages {
+	written := pages(command.Root())
+	for name, want := range written {
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Error(err)
@@ -23,8 +22,8 @@ func TestPages_AreThoseOfDocs(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) != len(pages) {
-		t.Errorf("there are %d files in docs/cli, want %d (%v)", len(files), len(pages), err)
+	if err != nil || len(files) != len(written) {
+		t.Errorf("there are %d files in docs/cli, want %d (%v)", len(files), len(written), err)
 	}
 }
 
@@ -32,7 +31,7 @@ func TestWrite_RemovesOldPages(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "gone.md")
 	require.NoError(t, os.WriteFile(old, nil, 0o600))
-	require.NoError(t, reference.Write(dir, command.Root()))
+	require.NoError(t, write(dir, command.Root()))
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the page of a command that is gone is still there")
 	}
