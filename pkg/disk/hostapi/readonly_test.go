@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,11 +53,13 @@ func TestSetDiskReadOnly_Refused(t *testing.T) {
 // neverWritable reports a disk that is online and writable at any call, once it was not.
 func neverWritable(t *testing.T, node *winsim.Node, disk uint32) {
 	t.Helper()
-	seen := false
+	var seen atomic.Bool // whether it was not; calls are at once
 	inject(t, node, winsim.Fault{Do: func(node *winsim.Node) {
 		info, err := node.DiskInfo(disk)
 		writable := err == nil && !info.Offline && !info.ReadOnly
-		if seen = seen || !writable; seen && writable || info.LogOpened > 0 {
+		if !writable {
+			seen.Store(true)
+		} else if seen.Load() || info.LogOpened > 0 {
 			t.Errorf("disk %d is online and writable, and NTFS has mounted it %d times", disk, info.LogOpened)
 		}
 	}})
