@@ -152,8 +152,9 @@ func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
 }
 
 func (d *daemon) onlineReadOnly(ctx context.Context, number uint32) error {
-	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.OnlineDiskReadOnly,
-		&extensionv1.Disk{Number: &number})
+	yes := true
+	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
+		&extensionv1.Disk{Number: &number, ReadOnly: &yes, Online: &yes})
 	return d.lacksReadOnly(ctx, "bring online read-only", number, err)
 }
 

@@ -104,8 +104,9 @@ func VolumeHost(host volumeapi.HostAPI) Option {
 // the options say so: the same answer before and after a rescan of all disks, and once more right
 // before the removal. It never removes anything but such a link.
 //
-// A target must have been gone for a while, see MinAge. A Node remembers that from earlier calls; its
-// first call removes only links that nothing can have used since Windows started.
+// A target must have been gone for a while, see MinAge. A Node remembers that from earlier calls, if they are not
+// further apart than MinAge. One that began with Windows and has called Heal ever since also removes what was gone
+// each time.
 //
 // Heal fails if it can decide nothing. What does not answer keeps its links.
 func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
@@ -141,6 +142,7 @@ type healing struct {
 
 	uptime     time.Duration
 	noUptime   error                    // why it is unknown
+	watched    bool                     // whether calls of Heal have seen every use of a target since this Node began
 	gone       map[linkIdentity]absence // of this call
 	retryAfter time.Duration
 }
@@ -149,6 +151,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	links, searched := h.search(win.AsInspector(ctx))
 	result := &Healing{Problems: searched.texts()}
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
+	h.watched = h.looks.note(h.m.Now(), h.began, h.options.MinAge)
 	h.date(win.AsInspector(ctx), links)
 	var dead []*stagingLink
 	for i, checked := range h.checkAll(ctx, links) {

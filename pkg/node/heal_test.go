@@ -324,6 +324,30 @@ func TestHeal_Drop(t *testing.T) {
 	}
 }
 
+// TestHeal_FirstLookIsLate: there was no look for two days, so what is gone now may have worked until a moment ago,
+// also if it was gone at looks right after the start.
+func TestHeal_FirstLookIsLate(t *testing.T) {
+	for _, looks := range []int{0, 6} {
+		node := restarted(t, time.Minute)
+		n := newOn(t, node, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()))
+		if looks > 0 {
+			prepare(t, node.DetachDisk(liveDisk))
+		}
+		for range looks {
+			heal(t, n, false)
+			sleep(t, node, 10*time.Minute)
+		}
+		if looks > 0 {
+			_, err := node.ReattachDisk(liveDisk)
+			prepare(t, err)
+		}
+		sleep(t, node, 48*time.Hour)
+		prepare(t, node.DetachDisk(liveDisk))
+		sleep(t, node, 10*time.Second)
+		wantState(t, heal(t, n, true), ofLiveVolume, wholenode.Kept, "gone for 0s of 10m")
+	}
+}
+
 // TestHeal_NotOurs has links and folders that Heal must not touch.
 func TestHeal_NotOurs(t *testing.T) {
 	node := restarted(t, time.Hour)

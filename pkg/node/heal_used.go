@@ -44,7 +44,7 @@ func (h *healing) originOf(link *stagingLink) origin {
 	switch {
 	case h.noUptime != nil || link.noDate != nil || link.changed.After(started):
 		return sinceStart
-	case h.began.Sub(started) > beginLimit: // it has not seen everything
+	case h.began.Sub(started) > beginLimit || link.kind == toVolume && !h.watched: // it has not seen everything
 		return sinceStart
 	case h.used.has(link.leadsTo()):
 		return sinceStart
@@ -86,7 +86,7 @@ func (h *healing) goneFor(link *stagingLink) time.Duration {
 	id := linkIdentity{link.path, link.target(), link.changed}
 	a, known := h.Node.gone[id]
 	// It may have come and gone between calls that are far apart.
-	if blind := h.uptime - a.last; !known || blind < 0 || blind > 3*h.options.MinAge {
+	if !known || farApart(h.uptime-a.last, h.options.MinAge) {
 		a.first = h.uptime
 	}
 	a.last = h.uptime
@@ -96,6 +96,28 @@ func (h *healing) goneFor(link *stagingLink) time.Duration {
 	}
 	return h.uptime - a.first
 }
+
+// looks are the calls of Heal so far.
+type looks struct {
+	any, missed bool // whether there was one, and whether targets may have been used unseen
+	last        time.Time
+}
+
+// note notes a call, and reports whether all calls since a Node began have followed each other closely.
+func (l *looks) note(now, began time.Time, minAge time.Duration) bool {
+	if !l.any {
+		l.any, l.last = true, began
+	}
+	l.missed = l.missed || farApart(now.Sub(l.last), minAge)
+	l.last = now
+	return !l.missed
+}
+
+// farApart reports whether a target may have come back and gone again between two calls of Heal.
+func farApart(gap, minAge time.Duration) bool { return gap < 0 || gap > minAge+maxLookTime }
+
+// maxLookTime is what calls of Heal that follow each other after MinAge take themselves.
+const maxLookTime = 2 * time.Minute
 
 // short is a duration without zeros: 10m, not 10m0s.
 func short(d time.Duration) string {

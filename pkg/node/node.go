@@ -58,6 +58,7 @@ type Node struct {
 	heals      tasks.Locks[struct{}]
 	began      time.Time // of this Node, by the machine's clock
 	used       usedTargets
+	looks      looks                    // heals guards it
 	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
 }
 

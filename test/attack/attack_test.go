@@ -30,7 +30,7 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe/pipetest"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
 )
 
 // newPipe returns the name of a socket that does not exist yet.

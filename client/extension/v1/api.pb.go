@@ -1573,10 +1573,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\bproblems\x18\x03 \x03(\tR\bproblems2\xb9\x01\n" +
 	"\tInspector\x12Y\n" +
 	"\fDescribeNode\x12*.csiproxy.extension.v1.DescribeNodeRequest\x1a\x1b.csiproxy.extension.v1.Node\"\x00\x12Q\n" +
-	"\bFindDisk\x12&.csiproxy.extension.v1.FindDiskRequest\x1a\x1b.csiproxy.extension.v1.Disk\"\x002\xf4\x01\n" +
+	"\bFindDisk\x12&.csiproxy.extension.v1.FindDiskRequest\x1a\x1b.csiproxy.extension.v1.Disk\"\x002\xa7\x01\n" +
 	"\fDiskReadOnly\x12H\n" +
-	"\x0fSetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12K\n" +
-	"\x12OnlineDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12M\n" +
+	"\x0fSetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12M\n" +
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
 	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
@@ -1633,25 +1632,23 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	0,  // 9: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
 	2,  // 10: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
 	3,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	3,  // 12: csiproxy.extension.v1.DiskReadOnly.OnlineDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	3,  // 13: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	5,  // 14: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 15: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	10, // 16: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	10, // 17: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	14, // 18: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 19: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 20: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	16, // 21: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	16, // 22: csiproxy.extension.v1.DiskReadOnly.OnlineDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 23: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	16, // 24: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	16, // 25: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	11, // 26: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	12, // 27: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	15, // 28: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	19, // [19:29] is the sub-list for method output_type
-	9,  // [9:19] is the sub-list for method input_type
+	3,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	5,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	9,  // 14: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	10, // 15: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	10, // 16: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	14, // 17: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 18: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	3,  // 19: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	16, // 20: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	3,  // 21: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	16, // 22: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	16, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	11, // 24: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	12, // 25: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	15, // 26: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	18, // [18:27] is the sub-list for method output_type
+	9,  // [9:18] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name

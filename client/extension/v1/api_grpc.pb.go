@@ -176,9 +176,8 @@ var Inspector_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	DiskReadOnly_SetDiskReadOnly_FullMethodName    = "/csiproxy.extension.v1.DiskReadOnly/SetDiskReadOnly"
-	DiskReadOnly_OnlineDiskReadOnly_FullMethodName = "/csiproxy.extension.v1.DiskReadOnly/OnlineDiskReadOnly"
-	DiskReadOnly_GetDiskReadOnly_FullMethodName    = "/csiproxy.extension.v1.DiskReadOnly/GetDiskReadOnly"
+	DiskReadOnly_SetDiskReadOnly_FullMethodName = "/csiproxy.extension.v1.DiskReadOnly/SetDiskReadOnly"
+	DiskReadOnly_GetDiskReadOnly_FullMethodName = "/csiproxy.extension.v1.DiskReadOnly/GetDiskReadOnly"
 )
 
 // DiskReadOnlyClient is the client API for DiskReadOnly service.
@@ -190,12 +189,9 @@ type DiskReadOnlyClient interface {
 	// SetDiskReadOnly makes the disk with this number read-only or writable, as read_only says, online or offline. A
 	// repetition does nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
 	// FailedPrecondition if the platform write-protects the disk, Aborted if Windows keeps undoing the change,
-	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it.
+	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it. With online, a
+	// read-only disk is brought online, never writable meanwhile: one that is goes offline first. It waits for volumes.
 	SetDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error)
-	// OnlineDiskReadOnly brings the disk with this number online read-only, and waits for its volumes. The disk is never
-	// online and writable meanwhile: one that is goes offline first. A repetition does nothing. Errors are those of
-	// SetDiskReadOnly, and DeadlineExceeded if a volume does not appear.
-	OnlineDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// GetDiskReadOnly returns the disk with this number, of which it knows only read_only. It returns NotFound if the disk
 	// does not exist, and InvalidArgument if number is missing.
 	GetDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*Disk, error)
@@ -213,16 +209,6 @@ func (c *diskReadOnlyClient) SetDiskReadOnly(ctx context.Context, in *Disk, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(emptypb.Empty)
 	err := c.cc.Invoke(ctx, DiskReadOnly_SetDiskReadOnly_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *diskReadOnlyClient) OnlineDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(emptypb.Empty)
-	err := c.cc.Invoke(ctx, DiskReadOnly_OnlineDiskReadOnly_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -248,12 +234,9 @@ type DiskReadOnlyServer interface {
 	// SetDiskReadOnly makes the disk with this number read-only or writable, as read_only says, online or offline. A
 	// repetition does nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
 	// FailedPrecondition if the platform write-protects the disk, Aborted if Windows keeps undoing the change,
-	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it.
+	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it. With online, a
+	// read-only disk is brought online, never writable meanwhile: one that is goes offline first. It waits for volumes.
 	SetDiskReadOnly(context.Context, *Disk) (*emptypb.Empty, error)
-	// OnlineDiskReadOnly brings the disk with this number online read-only, and waits for its volumes. The disk is never
-	// online and writable meanwhile: one that is goes offline first. A repetition does nothing. Errors are those of
-	// SetDiskReadOnly, and DeadlineExceeded if a volume does not appear.
-	OnlineDiskReadOnly(context.Context, *Disk) (*emptypb.Empty, error)
 	// GetDiskReadOnly returns the disk with this number, of which it knows only read_only. It returns NotFound if the disk
 	// does not exist, and InvalidArgument if number is missing.
 	GetDiskReadOnly(context.Context, *Disk) (*Disk, error)
@@ -268,9 +251,6 @@ type UnimplementedDiskReadOnlyServer struct{}
 
 func (UnimplementedDiskReadOnlyServer) SetDiskReadOnly(context.Context, *Disk) (*emptypb.Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetDiskReadOnly not implemented")
-}
-func (UnimplementedDiskReadOnlyServer) OnlineDiskReadOnly(context.Context, *Disk) (*emptypb.Empty, error) {
-	return nil, status.Error(codes.Unimplemented, "method OnlineDiskReadOnly not implemented")
 }
 func (UnimplementedDiskReadOnlyServer) GetDiskReadOnly(context.Context, *Disk) (*Disk, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDiskReadOnly not implemented")
@@ -313,24 +293,6 @@ func _DiskReadOnly_SetDiskReadOnly_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
-func _DiskReadOnly_OnlineDiskReadOnly_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(Disk)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(DiskReadOnlyServer).OnlineDiskReadOnly(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: DiskReadOnly_OnlineDiskReadOnly_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(DiskReadOnlyServer).OnlineDiskReadOnly(ctx, req.(*Disk))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _DiskReadOnly_GetDiskReadOnly_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(Disk)
 	if err := dec(in); err != nil {
@@ -359,10 +321,6 @@ var DiskReadOnly_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetDiskReadOnly",
 			Handler:    _DiskReadOnly_SetDiskReadOnly_Handler,
-		},
-		{
-			MethodName: "OnlineDiskReadOnly",
-			Handler:    _DiskReadOnly_OnlineDiskReadOnly_Handler,
 		},
 		{
 			MethodName: "GetDiskReadOnly",

@@ -156,3 +156,31 @@ func TestFaults_OnlineReadOnly(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlineDiskReadOnly_Mounted: a disk that is mounted at a folder stays online and writable, also if its volume
+// does not report where it is.
+func TestOnlineDiskReadOnly_Mounted(t *testing.T) {
+	const folder = `C:\var\lib\kubelet\mount`
+	for _, fault := range []winsim.Fault{{}, {Call: "VolumeExtents", Error: 1117}, {Call: "VolumeExtents", Error: 5}, {Call: "VolumePaths", Error: 21}} {
+		node := newNode(t, withDisk(used["NTFS"]))
+		info, err := node.DiskInfo(added)
+		require.NoError(t, err)
+		id := ""
+		for _, p := range info.Partitions {
+			if p.Volume != nil {
+				id = p.Volume.ID
+			}
+		}
+		require.NoError(t, node.MountFolder(folder, id))
+		if fault.Call != "" {
+			fault.Object, fault.Times = "*"+id+"*", 1
+			inject(t, node, fault)
+		}
+		if err := bound(t.Context(), node).OnlineDiskReadOnly(added); err == nil {
+			t.Errorf("%s %d: a disk in use went offline", fault.Call, fault.Error)
+		}
+		if now := attributes(t, node, added); now.Offline || now.ReadOnly {
+			t.Errorf("%s %d: %+v", fault.Call, fault.Error, now)
+		}
+	}
+}

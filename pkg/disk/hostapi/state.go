@@ -32,7 +32,8 @@ func (h *host) takeOnline(ctx context.Context, disk uint32) error {
 	return h.awaitVolumesOf(ctx, opOnline, numbered(disk))
 }
 
-// refuseMounted fails if a volume of an online disk is mounted at a folder, where a pod may use it. It
+// refuseMounted fails if a volume of an online disk is mounted at a folder, where a pod may use it, or if a volume
+// that is does not report on which disk. A drive letter does not count: Windows gives one to every new volume. It
 // looks at no file system, which would mount it.
 func (h *host) refuseMounted(ctx context.Context, op string, disk target, now win.DiskAttributes) error {
 	if now.Offline {
@@ -43,24 +44,37 @@ func (h *host) refuseMounted(ctx context.Context, op string, disk target, now wi
 		return winerr.As(kindOfOther(err), op, disk.name(), err, "")
 	}
 	failures := tasks.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
-		extents, err := h.m.VolumeExtents(ctx, volumes[i])
-		if err != nil || !slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == disk.number }) {
-			return nil //nolint:nilerr // a volume of another disk that does not answer
-		}
 		paths, err := h.m.VolumePaths(ctx, volumes[i])
-		for _, path := range paths {
-			if len(path) > len(`C:\`) {
-				return winerr.New(winerr.InUse, op, disk.name(), "it is mounted for writing at %s; unmount it first", path)
-			}
+		folder := slices.IndexFunc(paths, func(path string) bool { return len(path) > len(`C:\`) })
+		if err != nil || folder < 0 {
+			return ignoreNotFound(err)
 		}
-		return err
+		extents, err := h.m.VolumeExtents(ctx, volumes[i])
+		switch {
+		case err != nil: // it may be on this disk
+			return ignoreNotFound(err)
+		case slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == disk.number }):
+			return winerr.New(winerr.InUse, op, disk.name(), "it is mounted for writing at %s; unmount it first", paths[folder])
+		}
+		return nil
 	})
-	for _, err := range failures {
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return winerr.Wrap(op, disk.name(), err)
+	for i, err := range failures {
+		if err != nil && !errors.Is(err, winerr.InUse) {
+			err = winerr.As(kindOfOther(err), op, disk.name(), err, "whether volume "+string(volumes[i])+" is on it and in use is unknown, so it is not taken offline")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
+}
+
+// ignoreNotFound is for volumes that have left since they were listed.
+func ignoreNotFound(err error) error {
+	if errors.Is(err, winerr.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // awaitVolumesOf waits for the volumes of a disk that has just come online.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 const opUnmount = "unmount volume"
@@ -75,19 +77,30 @@ func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 	return winerr.New(winerr.InUse, w.op, w.object(), "the path is %s and is not changed: The access path is not valid", at.describe())
 }
 
+// flushRetry is how long after a failed flush the next one counts as its retry. Kubelet waits up to two minutes.
+const flushRetry = 10 * time.Minute
+
+// failedFlush is a flush for which UnmountVolume has left a volume mounted.
+type failedFlush struct {
+	path string
+	at   time.Time
+}
+
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
 // written: a dead disk must not keep its folder.
 //
 // A disk that fails may recover, so the first failure keeps the volume mounted. The second one in a
-// row is the loss that it returns: a pod must not wait for ever for a dying disk. They are counted per
-// volume, since this program started.
+// row, of the same folder within flushRetry, is the loss that it returns: a pod must not wait for ever for a
+// dying disk.
 func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	err = h.flush(ctx, w.volume)
 	if err == nil {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		if _, again := h.unflushed.LoadOrStore(w.volume, true); again {
+		now := failedFlush{winpath.Fold(w.path), h.m.Now()}
+		before, found := h.unflushed.Swap(w.volume, now)
+		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
 			return err, nil
 		}
 	}

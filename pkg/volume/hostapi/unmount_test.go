@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -145,8 +146,21 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 			t.Errorf("%v: the count of an earlier mount is remembered", code)
 		}
 	}
-	// Other failures are no property of the disk.
+	// A retry is of the same folder, and soon.
 	node, host := mounted(t)
+	must(t, host.MountVolume(id, target+"2"))
+	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.SemTimeout)})
+	for _, path := range []string{target, target + "2", target} {
+		if err := host.UnmountVolume(id, path); err == nil {
+			t.Errorf("%s: unmounted, but only another folder was tried before", path)
+		}
+	}
+	must(t, node.Sleep(t.Context(), time.Hour))
+	if err := host.UnmountVolume(id, target); err == nil {
+		t.Error("unmounted for a failure of an hour ago")
+	}
+	// Other failures are no property of the disk.
+	node, host = mounted(t)
 	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.DiskFull)})
 	for range 3 {
 		wantKind(t, "a full disk", host.UnmountVolume(id, target), winerr.NoSpace, target)

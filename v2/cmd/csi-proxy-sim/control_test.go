@@ -13,7 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 

@@ -23,8 +23,8 @@ import (
 func TestExtensions_HostileFields(t *testing.T) {
 	dir := run(t, newNode(t))
 	fields := map[protoreflect.Name][]protoreflect.Name{ // of methods that refuse the others
-		"GetDiskReadOnly": {"number"}, "OnlineDiskReadOnly": {"number"},
-		"SetDiskReadOnly": {"number", "read_only"},
+		"GetDiskReadOnly": {"number"},
+		"SetDiskReadOnly": {"number", "read_only", "online"},
 		"FormatVolume":    {"id", "cluster_size_bytes", "label", "root_access"},
 	}
 	services := extensionv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto.Services()

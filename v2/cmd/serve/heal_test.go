@@ -235,7 +235,10 @@ func TestHeal_Story(t *testing.T) {
 				}
 				s.wait(time.Minute)
 			}
-			// Without heal kubelet is stuck with what a restart left.
+			// Without heal kubelet is stuck with what a restart left. This daemon has not looked since its start, so that
+			// what is gone has to be gone at two looks.
+			s.heal()
+			s.wait(10 * time.Minute)
 			s.heal()
 			var failed []error
 			for range 3 { // kubelet repeats it
@@ -277,6 +280,7 @@ func TestHeal_Kubelet(t *testing.T) {
 	if err != nil || len(dry.GetStale()) != 2 || !s.node.Exists(s.lun.path) || !s.node.Exists(s.share.path) {
 		t.Fatalf("%v, %v", dry, err)
 	}
+	s.wait(10 * time.Minute) // the daemon has not looked since its start: what is gone has to be gone at two looks
 	for _, stale := range s.heal().GetStale() {
 		if stale.GetState() != extensionv1.StaleRemoved || stale.GetChangedUnix() == 0 || stale.GetTarget() == "" || stale.GetStale() == "" {
 			t.Errorf("%v", stale)

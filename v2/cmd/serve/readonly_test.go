@@ -28,7 +28,7 @@ func TestReadOnly_OneGroup(t *testing.T) {
 			}
 			continue
 		}
-		if _, err := client.OnlineDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))}); err != nil {
+		if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: new(true), Online: new(true)}); err != nil {
 			t.Fatalf("%s: %v", endpoint.Name(), err)
 		}
 		if info, err := node.DiskInfo(1); err != nil || info.Offline || !info.ReadOnly {
@@ -76,12 +76,7 @@ func TestReadOnly_Codes(t *testing.T) {
 	if _, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(99))}); status.Code(err) != codes.NotFound {
 		t.Errorf("read the state of a missing disk: %v", err)
 	}
-	for _, request := range []*extensionv1.Disk{{}, {Number: new(uint32(1)), ReadOnly: new(true)}} {
-		if _, err := client.OnlineDiskReadOnly(t.Context(), request); status.Code(err) != codes.InvalidArgument {
-			t.Errorf("bring online %v: %v, want InvalidArgument", request, err)
-		}
-	}
-	for _, request := range []*extensionv1.Disk{{}, {Number: new(uint32(1))}, {ReadOnly: new(true)}, {Number: new(uint32(1)), ReadOnly: new(true), Online: new(true)}} {
+	for _, request := range []*extensionv1.Disk{{}, {Number: new(uint32(1))}, {ReadOnly: new(true)}, {Number: new(uint32(1)), ReadOnly: new(true), Online: new(false)}, {Number: new(uint32(1)), ReadOnly: new(false), Online: new(true)}} {
 		if _, err := client.SetDiskReadOnly(t.Context(), request); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("set %v: %v, want InvalidArgument", request, err)
 		}

@@ -31,7 +31,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -30,37 +30,28 @@ func newReadOnlyV1(s Services) any {
 
 func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
 	const op = "set read-only state of disk"
-	if err := onlyFields(op, in, "number", "read_only"); err != nil {
+	if err := onlyFields(op, in, "number", "read_only", "online"); err != nil {
 		return nil, err
 	}
-	if in.Number == nil || in.ReadOnly == nil {
+	switch {
+	case in.Number == nil || in.ReadOnly == nil:
 		return nil, winerr.New(winerr.Invalid, op, "", "number or read_only is missing")
+	case in.Online != nil && !(*in.Online && *in.ReadOnly):
+		return nil, winerr.New(winerr.Invalid, op, "", "online is only for a disk that becomes read-only")
+	case in.Online != nil:
+		return empty[emptypb.Empty](s.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: *in.Number}))
 	}
 	return empty[emptypb.Empty](s.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: *in.Number, IsReadOnly: *in.ReadOnly}))
 }
 
-func (s readOnlyV1) OnlineDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
-	if err := onlyNumber("bring disk online read-only", in); err != nil {
+func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
+	const op = "get read-only state of disk"
+	if err := onlyFields(op, in, "number"); err != nil {
 		return nil, err
 	}
-	return empty[emptypb.Empty](s.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: *in.Number}))
-}
-
-func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
-	if err := onlyNumber("get read-only state of disk", in); err != nil {
-		return nil, err
+	if in.Number == nil {
+		return nil, winerr.New(winerr.Invalid, op, "", "number is missing")
 	}
 	out, err := responseOf(s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: *in.Number}))
 	return &extensionv1.Disk{Number: in.Number, ReadOnly: &out.IsReadOnly}, err
-}
-
-// onlyNumber checks a request that consists of the number of a disk.
-func onlyNumber(op string, in *extensionv1.Disk) error {
-	if err := onlyFields(op, in, "number"); err != nil {
-		return err
-	}
-	if in.Number == nil {
-		return winerr.New(winerr.Invalid, op, "", "number is missing")
-	}
-	return nil
 }
