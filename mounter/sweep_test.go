@@ -65,9 +65,9 @@ type swept struct {
 	undo func(k *kit) error
 	// back is what a driver does after its disk was away; nil if the verb is not about disk 1.
 	back func(k *kit) error
-	// doubt means that the mapping of a share stays while it is unknown whether another link needs it.
+	// mappingMayStay means that the mapping of a share stays while it is unknown whether another link needs it.
 	// A later removal takes it away.
-	doubt bool
+	mappingMayStay bool
 }
 
 // sweptVolume is the volume of disk 1.
@@ -207,8 +207,8 @@ var sweptVerbs = map[string]swept{
 	"unstage, the disk stays":   {run: unstageWith(mounter.UnstageRequest{}), back: nothing},
 	"unstage what is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Disk: number(1)}), back: nothing},
 	"unstage, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)})},
-	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Remote: `\\files\data`}), doubt: true},
-	"unstage what is a share":   {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), doubt: true},
+	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Remote: `\\files\data`}), mappingMayStay: true},
+	"unstage what is a share":   {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), mappingMayStay: true},
 
 	"publish":               {run: publish, undo: unpublish, back: restage},
 	"publish over a folder": {prepare: func(k *kit) error { return k.node.Mkdir(target) }, run: publish, undo: unpublish, back: restage},
@@ -293,8 +293,8 @@ func (k *kit) mounts() string {
 	return guid.ReplaceAllString(b.String(), "GUID")
 }
 
-// inDoubt is the state as if the mapping of the share were gone.
-func (k *kit) inDoubt() string {
+// withoutMapping is the state as if the mapping of the share were gone.
+func (k *kit) withoutMapping() string {
 	return strings.Replace(k.state(), fmt.Sprintf(mapped, `\\files\data`, false), "", 1)
 }
 
@@ -411,7 +411,7 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 		_, reattachErr := k.node.ReattachDisk(1)
 		k.must(reattachErr)
 		k.must(v.back(k))
-	} else if err == nil && (answer(result) != want.answer || k.state() != want.done) && !(v.doubt && k.inDoubt() == want.done) {
+	} else if err == nil && (answer(result) != want.answer || k.state() != want.done) && !(v.mappingMayStay && k.withoutMapping() == want.done) {
 		t.Errorf("it says done, but answers %s, want %s, and the node has\n%swant\n%s", answer(result), want.answer, k.state(), want.done)
 	}
 	if class == failure.Internal {
@@ -424,7 +424,7 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 		return
 	}
 	result, again := v.run(k.ctx, k)
-	if v.doubt {
+	if v.mappingMayStay {
 		k.must(k.node.Sleep(k.ctx, time.Minute)) // after which the links are looked for again
 		k.must(unstageShare(k))
 	}

@@ -499,9 +499,9 @@ func TestDescribe_MarksItsCalls(t *testing.T) {
 	}
 }
 
-// TestDescribe_NumberInDoubt: a disk that does not report its number gets none that another one
+// TestDescribe_NumberUnknown: a disk that does not report its number gets none that another one
 // could have as well.
-func TestDescribe_NumberInDoubt(t *testing.T) {
+func TestDescribe_NumberUnknown(t *testing.T) {
 	model := winsim.Default()
 	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1, Dying: true})
 	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {

@@ -74,13 +74,13 @@ type diskVolumes struct {
 	mountable int             // how many partitions Windows makes volumes of
 	missing   []win.Partition // those without a volume
 	tableErr  error           // why the partition table is not known; mountable and missing are empty then
-	doubt     error           // why an empty list may be wrong
+	unproven  error           // why an empty list may be wrong
 	hung      win.VolumeID    // one that may be missing, but does not answer
 }
 
 // complete reports whether there is nothing to wait for.
 func (d diskVolumes) complete() bool {
-	return len(d.missing) == 0 && (len(d.volumes) > 0 || (d.doubt == nil && d.hung == ""))
+	return len(d.missing) == 0 && (len(d.volumes) > 0 || (d.unproven == nil && d.hung == ""))
 }
 
 // arrivedVolumes is volumesOn that waits for volumes on their way. A driver that sees one of two
@@ -119,7 +119,7 @@ func (d diskVolumes) incomplete(disk uint32) error {
 	case len(d.missing) == 0 && d.hung != "":
 		return winerr.New(winerr.Unavailable, opList, object, "volume %s may be on the disk, but does not answer", d.hung)
 	case len(d.missing) == 0:
-		return winerr.As(winerr.Unavailable, opList, object, d.doubt, "")
+		return winerr.As(winerr.Unavailable, opList, object, d.unproven, "")
 	case d.hung != "":
 		return winerr.New(winerr.Unavailable, opList, object,
 			"volume %s may be the one of partition %d, but does not answer", d.hung, d.missing[0].Number)
@@ -131,11 +131,11 @@ func (d diskVolumes) incomplete(disk uint32) error {
 
 // volumesOn looks once for the volumes of a disk, or of one of its partitions if that is not 0.
 func (h host) volumesOn(ctx context.Context, disk, partition uint32) (found diskVolumes, err error) {
-	layout, doubt := h.table(ctx, disk)
-	if found.tableErr = doubt; doubt != nil {
+	layout, unproven := h.table(ctx, disk)
+	if found.tableErr = unproven; unproven != nil {
 		// Volumes can be found without the table, if the disk exists.
-		if !answered(doubt) || errors.Is(doubt, winerr.NotFound) {
-			return diskVolumes{}, doubt
+		if !answered(unproven) || errors.Is(unproven, winerr.NotFound) {
+			return diskVolumes{}, unproven
 		}
 		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
 			return diskVolumes{}, err
@@ -149,15 +149,15 @@ func (h host) volumesOn(ctx context.Context, disk, partition uint32) (found disk
 		return diskVolumes{}, err
 	}
 	if !complete {
-		doubt = cmp.Or(doubt, err)
-		if volumes, found.hung, found.doubt, err = h.scanVolumes(ctx, disk, layout, partition); err != nil {
+		unproven = cmp.Or(unproven, err)
+		if volumes, found.hung, found.unproven, err = h.scanVolumes(ctx, disk, layout, partition); err != nil {
 			return diskVolumes{}, err
 		}
 	}
 	found.volumes = arrange(volumes, layout, partition)
-	if len(found.volumes) == 0 && doubt != nil {
+	if len(found.volumes) == 0 && unproven != nil {
 		// A disk that cannot be asked is not a disk without volumes.
-		return diskVolumes{}, doubt
+		return diskVolumes{}, unproven
 	}
 	for _, p := range layout.Mountable() {
 		if partition != 0 && p.Number != partition {

@@ -103,16 +103,20 @@ func (h host) setMountPoint(ctx context.Context, w work, entry policy.Entry) err
 // checkMounted is the result of a mount at a mounted folder or link: success if it already
 // shows the volume.
 func (h host) checkMounted(ctx context.Context, w work, at pathState) error {
-	if at.volume != "" {
-		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
-		case err != nil:
-			return winerr.Wrap(w.op, w.object(), err)
-		case same:
-			return nil
-		}
-	}
 	// democratic-csi looks for the second half.
-	return winerr.New(winerr.Exists, w.op, w.object(), "the path is %s: The requested access path is already in use", at.describe())
+	return h.shows(ctx, w, at, winerr.New(winerr.Exists, w.op, w.object(), "the path is %s: The requested access path is already in use", at.describe()))
+}
+
+// shows returns otherwise if the path does not show the volume.
+func (h host) shows(ctx context.Context, w work, at pathState, otherwise error) error {
+	if at.volume == "" {
+		return otherwise
+	}
+	same, err := h.files().SameVolume(ctx, at.volume, w.volume)
+	if err == nil && !same {
+		return otherwise
+	}
+	return winerr.Wrap(w.op, w.object(), err)
 }
 
 // makeFolder makes the folder to mount at, and its missing parents. It succeeds if another

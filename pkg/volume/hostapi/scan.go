@@ -36,15 +36,15 @@ type volumeScan struct {
 	complete bool                  // every expected partition has its volume
 	hung     win.VolumeID          // one that did not answer
 	names    map[win.VolumeID]bool // of volumes that are probably on the disk
-	doubt    error                 // of a volume that may be on the disk
+	unproven error                 // of a volume that may be on the disk
 	failure  error
 }
 
 // scanVolumes asks all volumes where they are, until each of the expected partitions has
 // its volume. A volume that hangs holds up a call only if a volume is still missing, and not
-// for long; hung is one of them. doubt is the error of a volume that may be on an expected
+// for long; hung is one of them. unproven is the error of a volume that may be on an expected
 // partition.
-func (h host) scanVolumes(ctx context.Context, disk uint32, layout win.DriveLayout, partition uint32) (found []volumeOnDisk, hung win.VolumeID, doubt, err error) {
+func (h host) scanVolumes(ctx context.Context, disk uint32, layout win.DriveLayout, partition uint32) (found []volumeOnDisk, hung win.VolumeID, unproven, err error) {
 	ids, err := h.m.VolumeIDs(ctx)
 	if err != nil {
 		return nil, "", nil, err
@@ -75,7 +75,7 @@ func (h host) scanVolumes(ctx context.Context, disk uint32, layout win.DriveLayo
 	case none:
 		return s.found, "", nil, s.failure
 	default:
-		return s.found, s.hung, s.doubt, s.failure
+		return s.found, s.hung, s.unproven, s.failure
 	}
 }
 
@@ -109,9 +109,9 @@ func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
 		klog.FromContext(ctx).V(2).Info("A volume hangs when asked which disk it is on and is left out", "volume", id, "error", err)
 	case err != nil && answered(err):
 		// One on a dying disk must not hide the others. Floppy and RAM disks never know the
-		// question, so that answer is a doubt only if the name is one of this disk.
+		// question, so that answer counts only if the name is one of this disk.
 		if s.names[id] || !unknown(err) {
-			s.doubt = fmt.Errorf("volume %s may be on the disk, but does not report where it is: %w", id, err)
+			s.unproven = fmt.Errorf("volume %s may be on the disk, but does not report where it is: %w", id, err)
 		}
 		klog.FromContext(ctx).V(2).Info("A volume does not report its disk and is left out", "volume", id, "error", err)
 	case err != nil:

@@ -65,16 +65,8 @@ func (h host) removeFrom(ctx context.Context, w work, entry policy.Entry, at pat
 
 // checkShown fails if the path does not show the volume.
 func (h host) checkShown(ctx context.Context, w work, at pathState) error {
-	if at.volume != "" {
-		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
-		case err != nil:
-			return winerr.Wrap(w.op, w.object(), err)
-		case same:
-			return nil
-		}
-	}
 	// democratic-csi looks for the second half.
-	return winerr.New(winerr.InUse, w.op, w.object(), "the path is %s and is not changed: The access path is not valid", at.describe())
+	return h.shows(ctx, w, at, winerr.New(winerr.InUse, w.op, w.object(), "the path is %s and is not changed: The access path is not valid", at.describe()))
 }
 
 // flushRetry is how long after a failed flush the next one counts as its retry. Kubelet waits up to two minutes.
