@@ -35,7 +35,7 @@ func (h host) connect(ctx context.Context, r mapRequest) error {
 		return missing(r, seen.missing)
 	}
 	made, err := h.act(ctx, r, seen, decided, user)
-	if err != nil || r.local == "" {
+	if err != nil || r.local == "" && seen.state == stateAbsent {
 		return err
 	}
 	absent, answer := h.open(ctx, r.Remote, r.dir)

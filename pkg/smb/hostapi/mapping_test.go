@@ -138,6 +138,7 @@ func TestMapping_Denied(t *testing.T) {
 		if made(node, "CreateSMBMapping") != 1 {
 			t.Errorf("the calls are %v, want it to be recreated: the request may have another account", node.Calls())
 		}
+		wantKind(t, "map again, without a link", mapTo(host, share, ""), winerr.Denied, 5)
 		must(t, node.RemoveSMBMapping(t.Context(), share, true))
 		for _, remote := range []string{dir, share} {
 			wantKind(t, "a new mapping", mapTo(host, remote, stage), winerr.Denied, 5)

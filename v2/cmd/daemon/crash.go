@@ -64,8 +64,11 @@ func (e *execution) writeCrash(file *os.File) (stop func(), err error) {
 	}, err
 }
 
+// maxTraces is how large the traces of runs may become in a file that cannot be renamed.
+const maxTraces = 1 << 20
+
 // openCrashFile opens the first of two files. If an earlier run has left its trace there, that becomes the second, and
-// is returned. So there are never more than two traces.
+// is returned. So there are never more than two traces, unless the first cannot be renamed and gets the next one too.
 func openCrashFile(files [2]string) (file *os.File, earlier string, err error) {
 	if err := os.MkdirAll(filepath.Dir(files[0]), 0o750); err != nil {
 		return nil, "", fmt.Errorf("create the directory of the crash file: %w", err)
@@ -78,7 +81,9 @@ func openCrashFile(files [2]string) (file *os.File, earlier string, err error) {
 		return nil, "", err
 	case info.Size() > 0:
 		if earlier = files[1]; os.Rename(files[0], files[1]) != nil { // perhaps another program reads it
-			mode, earlier = mode|os.O_TRUNC, ""
+			if earlier = files[0]; info.Size() > maxTraces {
+				mode |= os.O_TRUNC
+			}
 		}
 	}
 	file, err = os.OpenFile(files[0], mode, 0o600)
