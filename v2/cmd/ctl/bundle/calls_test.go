@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,8 +163,9 @@ func TestClean_Calls(t *testing.T) {
 	if diff := gocmp.Diff(slices.Sorted(slices.Values(stay)), slices.Compact(survived)); diff != "" {
 		t.Errorf("names that stay (-want +got):\n%s\nin %s", diff, text)
 	}
+	timeless := regexp.MustCompile(`"time":"[^"]*"`).ReplaceAllString(text, "") // its digits are any
 	for _, never := range []string{"hunter2", "4711", "CORP", "the first", "0c51a9e0", "acme"} {
-		if strings.Contains(text, never) {
+		if strings.Contains(timeless, never) {
 			t.Errorf("%s is in\n%s", never, text)
 		}
 	}
