@@ -1,8 +1,12 @@
 package exchange
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"syscall"
+	"unicode/utf16"
 )
 
 // controlDevice is the driver's own device.
@@ -102,4 +106,36 @@ func serve(answer func(Request) Reply) error {
 		}
 		in = answer(request).encode()
 	}
+}
+
+var errShort = errors.New("the driver's request is too short")
+
+func decodeRequest(b []byte) (Request, error) {
+	if len(b) < requestSize {
+		return Request{}, errShort
+	}
+	return Request{
+		ID:       binary.LittleEndian.Uint64(b[requestID:]),
+		Device:   binary.LittleEndian.Uint32(b[requestDevice:]),
+		Function: Function(binary.LittleEndian.Uint32(b[requestFunction:])),
+		Code:     binary.LittleEndian.Uint32(b[requestCode:]),
+		Room:     int(binary.LittleEndian.Uint32(b[requestRoom:])),
+		Offset:   int64(binary.LittleEndian.Uint64(b[requestOffset:])),
+		Data:     slices.Clone(b[requestSize:]),
+	}, nil
+}
+
+// encode builds a struct add with the names behind it.
+func (d Device) encode() ([]byte, error) {
+	b := binary.LittleEndian.AppendUint32(nil, d.Number)
+	b = binary.LittleEndian.AppendUint32(b, d.Type)
+	for _, name := range append([]string{d.Name}, d.Links...) {
+		if name == "" || slices.Contains([]byte(name), 0) {
+			return nil, fmt.Errorf("%q is not a name of a device", name)
+		}
+		for _, unit := range utf16.Encode([]rune(name + "\x00")) {
+			b = binary.LittleEndian.AppendUint16(b, unit)
+		}
+	}
+	return b, nil
 }

@@ -4,10 +4,6 @@ package exchange
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"slices"
-	"unicode/utf16"
 )
 
 // Function is what a client does to a device, IRP_MJ_...
@@ -65,42 +61,10 @@ const (
 	requestSize     = 32
 )
 
-var errShort = errors.New("the driver's request is too short")
-
-func decodeRequest(b []byte) (Request, error) {
-	if len(b) < requestSize {
-		return Request{}, errShort
-	}
-	return Request{
-		ID:       binary.LittleEndian.Uint64(b[requestID:]),
-		Device:   binary.LittleEndian.Uint32(b[requestDevice:]),
-		Function: Function(binary.LittleEndian.Uint32(b[requestFunction:])),
-		Code:     binary.LittleEndian.Uint32(b[requestCode:]),
-		Room:     int(binary.LittleEndian.Uint32(b[requestRoom:])),
-		Offset:   int64(binary.LittleEndian.Uint64(b[requestOffset:])),
-		Data:     slices.Clone(b[requestSize:]),
-	}, nil
-}
-
 // encode builds a struct reply with the data behind it.
 func (r Reply) encode() []byte {
 	b := binary.LittleEndian.AppendUint64(nil, r.ID)
 	b = binary.LittleEndian.AppendUint32(b, r.Status)
 	b = binary.LittleEndian.AppendUint32(b, 0)
 	return append(b, r.Data...)
-}
-
-// encode builds a struct add with the names behind it.
-func (d Device) encode() ([]byte, error) {
-	b := binary.LittleEndian.AppendUint32(nil, d.Number)
-	b = binary.LittleEndian.AppendUint32(b, d.Type)
-	for _, name := range append([]string{d.Name}, d.Links...) {
-		if name == "" || slices.Contains([]byte(name), 0) {
-			return nil, fmt.Errorf("%q is not a name of a device", name)
-		}
-		for _, unit := range utf16.Encode([]rune(name + "\x00")) {
-			b = binary.LittleEndian.AppendUint16(b, unit)
-		}
-	}
-	return b, nil
 }
