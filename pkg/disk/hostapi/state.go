@@ -39,9 +39,12 @@ func (h *host) refuseMounted(ctx context.Context, op string, disk target, now wi
 	if now.Offline {
 		return nil
 	}
-	volumes, err := h.m.VolumeIDs(ctx)
-	if err != nil {
-		return winerr.As(kindOfOther(err), op, disk.name(), err, "")
+	volumes, complete := h.volumesByName(ctx, disk)
+	if !complete {
+		var err error
+		if volumes, err = h.m.VolumeIDs(ctx); err != nil {
+			return winerr.As(kindOfOther(err), op, disk.name(), err, "")
+		}
 	}
 	failures := tasks.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
 		paths, err := h.m.VolumePaths(ctx, volumes[i])
@@ -67,6 +70,27 @@ func (h *host) refuseMounted(ctx context.Context, op string, disk target, now wi
 		}
 	}
 	return ctx.Err()
+}
+
+// volumesByName returns the volumes of a GPT disk by the name that Windows usually gives them, the GUID of their
+// partition. It asks no volume of another disk, which may hang. It is not complete if a volume has another name.
+func (h *host) volumesByName(ctx context.Context, disk target) (volumes []win.VolumeID, complete bool) {
+	layout, err := h.m.DriveLayout(ctx, disk.device)
+	if err != nil || layout.Style != win.StyleGPT {
+		return nil, false
+	}
+	for _, p := range layout.Partitions {
+		if p.Type == win.PartitionMSR {
+			continue // has no volume
+		}
+		id := win.VolumeID(`\\?\Volume{` + p.ID.String() + `}\`)
+		at, err := h.m.DeviceNumber(ctx, id.Device())
+		if err != nil || at != (win.DeviceNumber{Type: win.DeviceTypeDisk, Number: disk.number, Partition: p.Number}) {
+			return nil, false
+		}
+		volumes = append(volumes, id)
+	}
+	return volumes, true
 }
 
 // ignoreNotFound is for volumes that have left since they were listed.
