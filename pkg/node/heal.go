@@ -39,7 +39,7 @@ type HealOptions struct {
 	// which it would remove.
 	Remove bool
 	// MinAge is how long the target of a link must have been gone before the link is removed: in all
-	// calls of Heal since the first that saw it gone, which are at most three times MinAge apart, or
+	// calls of Heal since the first that saw it gone, which are at most MinAge and two minutes apart, or
 	// since Windows started. 0 means DefaultMinAge.
 	MinAge time.Duration
 }
@@ -151,7 +151,8 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	links, searched := h.search(win.AsInspector(ctx))
 	result := &Healing{Problems: searched.texts()}
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
-	h.watched = h.looks.note(h.m.Now(), h.began, h.options.MinAge)
+	now := h.m.Now()
+	h.watched = h.looks.follows(now, h.began, h.options.MinAge)
 	h.date(win.AsInspector(ctx), links)
 	var dead []*stagingLink
 	for i, checked := range h.checkAll(ctx, links) {
@@ -163,7 +164,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		dead = append(dead, links[i])
 	}
 	if len(dead) == 0 {
-		h.Node.gone = nil
+		h.Node.gone, h.looks.last = nil, now
 		return result, ctx.Err()
 	}
 	rescan := h.disks.WithContext(ctx).Rescan()
@@ -181,7 +182,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		stale.State, stale.Reason = h.judge(ctx, link, rescan)
 		result.Stale = append(result.Stale, stale)
 	}
-	h.Node.gone, result.RetryAfter = h.gone, h.retryAfter
+	h.Node.gone, h.looks.last, result.RetryAfter = h.gone, now, h.retryAfter
 	return result, ctx.Err()
 }
 

@@ -99,17 +99,17 @@ func (h *healing) goneFor(link *stagingLink) time.Duration {
 
 // looks are the calls of Heal so far.
 type looks struct {
-	any, missed bool // whether there was one, and whether targets may have been used unseen
-	last        time.Time
+	last   time.Time // that did not fail; zero if there was none
+	missed bool      // targets may have been used unseen
 }
 
-// note notes a call, and reports whether all calls since a Node began have followed each other closely.
-func (l *looks) note(now, began time.Time, minAge time.Duration) bool {
-	if !l.any {
-		l.any, l.last = true, began
+// follows reports whether all calls since a Node began, and the one that begins, have followed each other closely.
+func (l *looks) follows(now, began time.Time, minAge time.Duration) bool {
+	before := l.last
+	if before.IsZero() {
+		before = began
 	}
-	l.missed = l.missed || farApart(now.Sub(l.last), minAge)
-	l.last = now
+	l.missed = l.missed || farApart(now.Sub(before), minAge)
 	return !l.missed
 }
 

@@ -192,7 +192,7 @@ func TestOnlineDiskReadOnly_OtherDiskFails(t *testing.T) {
 	other.Number, other.Size, other.Partitions = added+1, winsim.GiB, []winsim.Partition{{Volume: &winsim.Volume{ID: "00000000-0000-0000-0007-000000000007"}}}
 	model.Disks = append(model.Disks, other)
 	node := newNode(t, model)
-	require.NoError(t, node.MountFolder(`C:\var\lib\kubelet\other`, other.Partitions[0].Volume.ID))
+	require.NoError(t, node.MountFolder(`C:\var\lib\kubelet\second`, other.Partitions[0].Volume.ID))
 	require.NoError(t, node.FailDisk(added+1))
 	require.NoError(t, bound(t.Context(), node).OnlineDiskReadOnly(added))
 }
