@@ -168,7 +168,22 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
+	if l.reads && d.Online != nil && *d.Online {
+		if err := l.read(ctx, device); err != nil {
+			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
+		}
+	}
 	return d, unanswered, false
+}
+
+// read reads the first sector of a disk: all that was asked before Windows knows also of a disk that fails or hangs.
+func (l *lookup) read(ctx context.Context, device win.Device) error {
+	const largestSector = 4096
+	err := l.m.ReadDevice(ctx, device, 0, make([]byte, largestSector))
+	if errors.Is(err, winerr.Unsupported) {
+		return nil
+	}
+	return err
 }
 
 // numberLast finds the number of the one disk that does not report it: the only number that no

@@ -124,8 +124,8 @@ func (r *slowRun) advanceUntil(t *testing.T, text string) {
 func TestProgress_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	for args, want := range map[string]struct{ waits, result string }{
-		"disk stats 3": {"waiting for disk 3 (get disk stats), ", "20.0 GiB\n"},
-		"disk list":    {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
+		"disk partition 3": {"waiting for disk 3 (partition disk), ", "partitioned"},
+		"disk list":        {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			if err := n.emulated.HangDisk(3); err != nil {
@@ -183,7 +183,7 @@ func TestProgress_NarrowTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	const narrow = 34
-	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "stats", "3")
+	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "partition", "3")
 	r.advanceUntil(t, "…")
 	if err := n.emulated.HealDisk(3); err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestProgress_PlainOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The meter would wait on the clock of the test, which nothing sets.
-	r := startSlow(t.Context(), n, "dumb", "disk", "stats", "3", "--timeout", "300ms")
+	r := startSlow(t.Context(), n, "dumb", "disk", "partition", "3", "--timeout", "300ms")
 	if code := <-r.done; code != command.ExitFailure || len(r.clock.waiting) > 0 || strings.Contains(r.out.String(), "\x1b") {
 		t.Errorf("exit code %d, %q", code, r.out)
 	}
@@ -215,8 +215,8 @@ func TestTimeout_NamesTheDisk(t *testing.T) {
 	if err := n.emulated.HangDisk(3); err != nil {
 		t.Fatal(err)
 	}
-	r := run(t.Context(), n.dir, "", "disk", "stats", "3", "--timeout", "300ms")
-	const want = "csi-proxyctl: get disk stats: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
+	r := run(t.Context(), n.dir, "", "disk", "partition", "3", "--timeout", "300ms")
+	const want = "csi-proxyctl: partition disk: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
 	if r.code != command.ExitFailure || r.err != want {
 		t.Errorf("got %+v, want %s", r, want)
 	}
