@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -247,31 +248,29 @@ const (
 // typeOf names the type of a partition, if it has a name.
 // https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
 func typeOf(style win.PartitionStyle, p win.Partition) string {
+	switch data, dynamic := gone.HoldsVolume(style, p); {
+	case data:
+		return typeData
+	case dynamic:
+		return typeDynamic
+	}
 	if style == win.StyleMBR {
 		switch p.MBRType {
-		case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
-			return typeData
 		case 0x05, 0x0f:
 			return "extended"
 		case 0x27:
 			return "recovery"
-		case 0x42:
-			return typeDynamic
 		default:
 			return fmt.Sprintf("%#02x", p.MBRType)
 		}
 	}
 	switch p.Type {
-	case win.PartitionBasicData:
-		return typeData
 	case win.PartitionEFI:
 		return "efi"
 	case win.PartitionMSR:
 		return "reserved"
 	case win.PartitionRecovery:
 		return "recovery"
-	case win.PartitionLDMData, win.PartitionLDMMetadata:
-		return typeDynamic
 	default:
 		return p.Type.String()
 	}
