@@ -203,3 +203,25 @@ func TestGone_AtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestGone_MountVolume: another volume can be mounted over the mount of one that is gone, and only of such a one.
+func TestGone_MountVolume(t *testing.T) {
+	for _, name := range []string{"torn away", "offline", "arrives", "fails"} {
+		node := inTrouble(t, name)
+		host := volumeapi.NewOn(node)
+		err := host.MountVolume(volumeID(2), mount)
+		if name == "torn away" {
+			must(t, err)
+			wantMounted(t, host, mount, volumeID(2))
+			continue
+		}
+		wantKind(t, name, err, winerr.Exists, "The requested access path is already in use")
+		wantMounted(t, host, mount, id)
+	}
+	node := inTrouble(t, "torn away")
+	before := node.Tree(`C:\`)
+	wantKind(t, "of nothing", volumeapi.NewOn(node).MountVolume(volumeID(3), mount), winerr.NotFound, volumeID(3))
+	if after := node.Tree(`C:\`); after != before {
+		t.Errorf("a mount that failed has changed something:\n%s", after)
+	}
+}
