@@ -21,8 +21,9 @@ func (m *Mounter) DiskBytes(ctx context.Context, number uint32) (int64, error) {
 }
 
 // StagedAt returns the volume at a path, which is where it is staged or published. If no volume is
-// there, the error matches fs.ErrNotExist and VolumeID is empty. If the disk of the volume is gone,
-// the error matches fs.ErrNotExist and VolumeID is set: Unstage removes what is left.
+// there, or one that is gone with its disk, the error matches fs.ErrNotExist and VolumeID is empty. If
+// Windows does not know the disk of the volume, but may know it again, the error matches fs.ErrNotExist
+// and VolumeID is set. Unstage removes what is left in both cases.
 func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, error) {
 	const op = "look for the volume at"
 	path, err := Path(volumePath)
@@ -37,7 +38,8 @@ func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, erro
 	return Staged{DiskNumber: number, VolumeID: id}, during(op, path, err)
 }
 
-// Exists reports whether a path exists. A link or mounted folder exists even if it leads nowhere.
+// Exists reports whether a path exists. A link exists even if it leads nowhere; a
+// mounted folder does not if its volume is gone with its disk.
 func (m *Mounter) Exists(ctx context.Context, path string) (bool, error) {
 	clean, err := Path(path)
 	if err != nil {

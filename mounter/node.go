@@ -28,7 +28,7 @@ type node interface {
 	format(ctx context.Context, volume string, options FormatOptions) error
 	mount(ctx context.Context, volume, path string) error
 	unmount(ctx context.Context, volume, path string) error
-	// mountedAt returns the volume at a path, or at the end of a link there, even if it is gone.
+	// mountedAt returns the volume at a path, or at the end of a link there, even if it does not answer.
 	mountedAt(ctx context.Context, path string) (volume string, err error)
 	flush(ctx context.Context, volume string) error
 	// grow makes a volume as large as its disk has room for.

@@ -59,7 +59,8 @@ func TestFindDisk_Untold(t *testing.T) {
 	inBothModes(t, func(k *kit) {
 		_, err := k.node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "WINSIM0001"})
 		k.must(err)
-		k.must(k.node.FailDisk(1))
+		_, err = k.node.Inject(winsim.Fault{Call: "DeviceDescriptor", Object: `\\.\PhysicalDrive1`, Error: 1117})
+		k.must(err)
 		if number, err := k.FindDisk(k.ctx, nodeapi.Query{Serial: "WINSIM0001"}); failure.ClassOf(err) != failure.Unavailable {
 			k.t.Errorf("found disk %d, %v; disk 1 may have the same serial number", number, err)
 		}

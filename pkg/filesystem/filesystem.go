@@ -38,7 +38,8 @@ type Interface interface {
 	IsSymlink(context.Context, *IsSymlinkRequest) (*IsSymlinkResponse, error)
 	// Mkdir makes a directory and its missing parents.
 	Mkdir(context.Context, *MkdirRequest) (*MkdirResponse, error)
-	// PathExists looks at the name itself and does not follow a link there.
+	// PathExists looks at the name itself and does not follow a link there. The mounted folder of a
+	// volume that is gone with its disk does not exist.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// PathValid follows links and also takes network paths.
 	PathValid(context.Context, *PathValidRequest) (*PathValidResponse, error)

@@ -43,7 +43,7 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
 	defer cancel()
 
-	l := lookup{Node: n}
+	l := lookup{Node: n, reads: true}
 	description := l.node(limited, parts)
 	if slices.Contains(parts, Links) && n.limits != nil {
 		description.Links, description.LinksSearched = l.allLinks(limited), true
@@ -89,6 +89,7 @@ func portion(ctx context.Context, limit time.Duration, quarters int) time.Durati
 // lookup is one description of a machine in progress.
 type lookup struct {
 	*Node
+	reads    bool // disks, to see whether they can be read
 	problems problems
 	// present are the existing volumes; nil if unknown.
 	present map[win.VolumeID]bool

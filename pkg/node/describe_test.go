@@ -194,7 +194,7 @@ volume 00000000-0000-0000-0000-000000000044 state formatted NTFS 13107200 of 104
 var reads = []string{
 	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes",
 	"DiskDevices", "DiskGeometry", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
-	"Location", "NTFSVolumeData", "OpenDirectory", "ReparsePoint", "RootSecurity", "SANPolicy", "SCSIAddress", "SMBMappings",
+	"Location", "NTFSVolumeData", "OpenDirectory", "ReadDevice", "ReparsePoint", "RootSecurity", "SANPolicy", "SCSIAddress", "SMBMappings",
 	"SystemVolumes", "VolumeExtents", "VolumeIDs", "VolumePaths", "VolumeSpace",
 }
 
@@ -291,7 +291,8 @@ func TestDescribe_Faults(t *testing.T) {
 	}
 }
 
-// TestDescribe_DyingDisk: it is named, with its number if that is known, and hides nothing.
+// TestDescribe_DyingDisk: it is described, with the problem, and hides nothing. If Windows does not even know its
+// number, it gets the one that is left.
 func TestDescribe_DyingDisk(t *testing.T) {
 	model := winsim.Default()
 	model.Disks[2].Dying = true
@@ -300,11 +301,17 @@ func TestDescribe_DyingDisk(t *testing.T) {
 		t.Fatal(text(got))
 	}
 	sick := got.Disks[2]
-	if show(sick.Number) != "2" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
+	if show(sick.Number) != "2" || sick.Size == nil || sick.Serial == "" || len(sick.Problems) != 1 || sick.Problems[0] != "it cannot be read: "+ioError {
 		t.Errorf("disk %s: %q", show(sick.Number), sick.Problems)
 	}
-	model.Disks[3].Dying = true // two of them: their numbers stay unknown
-	got = describe(t, inspector(t, newNode(t, model)))
+	node := newNode(t, model)
+	inject(t, node, winsim.Fault{Object: `\\.\PhysicalDrive2`, Error: 1117})
+	sick = describe(t, inspector(t, node)).Disks[2]
+	if show(sick.Number) != "2" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
+		t.Errorf("disk %s, silent: %q", show(sick.Number), sick.Problems)
+	}
+	inject(t, node, winsim.Fault{Object: `\\.\PhysicalDrive3`, Error: 1117}) // two of them: their numbers stay unknown
+	got = describe(t, inspector(t, node))
 	if len(got.Disks) != 4 || got.Disks[2].Number != nil || got.Disks[3].Number != nil || got.Disks[3].Path == "" {
 		t.Error(text(got))
 	}
@@ -503,9 +510,10 @@ func TestDescribe_MarksItsCalls(t *testing.T) {
 // could have as well.
 func TestDescribe_NumberUnknown(t *testing.T) {
 	model := winsim.Default()
-	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1, Dying: true})
+	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1})
 	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {
 		node := newNode(t, model)
+		inject(t, node, winsim.Fault{Call: "DeviceNumber", Object: `\\.\PhysicalDrive1`, Error: 1117})
 		// A disk that is not in the list of disks.
 		inject(t, node, winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117})
 		got := describe(t, inspector(t, node))

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -168,7 +169,22 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
+	if l.reads && d.Online != nil && *d.Online {
+		if err := l.read(ctx, device); err != nil {
+			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
+		}
+	}
 	return d, unanswered, false
+}
+
+// read reads the first sector of a disk: all that was asked before Windows knows also of a disk that fails or hangs.
+func (l *lookup) read(ctx context.Context, device win.Device) error {
+	const largestSector = 4096
+	err := l.m.ReadDevice(ctx, device, 0, make([]byte, largestSector))
+	if errors.Is(err, winerr.Unsupported) {
+		return nil
+	}
+	return err
 }
 
 // numberLast finds the number of the one disk that does not report it: the only number that no
@@ -232,31 +248,29 @@ const (
 // typeOf names the type of a partition, if it has a name.
 // https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
 func typeOf(style win.PartitionStyle, p win.Partition) string {
+	switch data, dynamic := gone.HoldsVolume(style, p); {
+	case data:
+		return typeData
+	case dynamic:
+		return typeDynamic
+	}
 	if style == win.StyleMBR {
 		switch p.MBRType {
-		case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
-			return typeData
 		case 0x05, 0x0f:
 			return "extended"
 		case 0x27:
 			return "recovery"
-		case 0x42:
-			return typeDynamic
 		default:
 			return fmt.Sprintf("%#02x", p.MBRType)
 		}
 	}
 	switch p.Type {
-	case win.PartitionBasicData:
-		return typeData
 	case win.PartitionEFI:
 		return "efi"
 	case win.PartitionMSR:
 		return "reserved"
 	case win.PartitionRecovery:
 		return "recovery"
-	case win.PartitionLDMData, win.PartitionLDMMetadata:
-		return typeDynamic
 	default:
 		return p.Type.String()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -21,9 +22,6 @@ const (
 	// DefaultMinAge is how long the target of a link must have been gone. A slow iSCSI login or disk
 	// arrives within minutes of a start, and a device that drops off its bus returns within minutes.
 	DefaultMinAge = 10 * time.Minute
-
-	// settleTime is how long Windows gets after a rescan to show new disks and volumes.
-	settleTime = 5 * time.Second
 
 	// healLimit is how long the whole may take if the caller sets no deadline.
 	healLimit = 3 * time.Minute
@@ -168,7 +166,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		return result, ctx.Err()
 	}
 	rescan := h.disks.WithContext(ctx).Rescan()
-	if err := h.m.Sleep(ctx, settleTime); err != nil {
+	if err := h.m.Sleep(ctx, gone.SettleTime); err != nil {
 		return nil, err
 	}
 	for i, checked := range h.checkAll(ctx, dead) {

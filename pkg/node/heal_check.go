@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
@@ -180,7 +180,13 @@ func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, n
 			return l.present, text
 		}
 	}
-	return l.present, h.initiatorNotReady(ctx, disks)
+	listed := map[uint32]bool{}
+	for _, disk := range disks {
+		if disk.Number != nil {
+			listed[*disk.Number] = true
+		}
+	}
+	return l.present, gone.SessionsNotReady(ctx, h.m, listed)
 }
 
 // notReady says why a disk could hold a volume that Windows does not list.
@@ -223,86 +229,4 @@ func (v *Volume) notReady() string {
 		return "the volume " + v.ID + " does not answer"
 	}
 	return ""
-}
-
-// initiatorService is the iSCSI initiator.
-const initiatorService = "MSiSCSI"
-
-// initiatorNotReady says which iSCSI session could still bring a disk. Windows repeats persistent
-// logins after each start, for as long as it takes.
-func (h *healing) initiatorNotReady(ctx context.Context, disks []Disk) string {
-	logins, err := h.m.PersistentLogins(ctx)
-	if err != nil {
-		return h.serviceNotReady(ctx, err)
-	}
-	sessions, err := h.m.Sessions(ctx)
-	if err != nil {
-		return "iSCSI sessions: " + reasonOf(err)
-	}
-	for _, login := range logins {
-		if !anySession(sessions, login.Target) {
-			return "Windows has not logged in to the iSCSI target " + login.Target + " yet"
-		}
-	}
-	for _, session := range sessions {
-		if text := h.sessionNotReady(ctx, session, disks); text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// serviceNotReady is initiatorNotReady if the initiator does not answer. It need not run where only
-// drivers start it.
-func (h *healing) serviceNotReady(ctx context.Context, silent error) string {
-	silence := "the iSCSI initiator does not answer: " + reasonOf(silent)
-	status, err := h.m.ServiceStatus(ctx, initiatorService)
-	switch {
-	case winerr.CodeOf(err) == winerr.ServiceDoesNotExist:
-		return ""
-	case err != nil || status.State != win.ServiceStopped:
-		return silence
-	}
-	if config, err := h.m.ServiceConfig(ctx, initiatorService); err != nil || config.StartType <= win.StartAutomatic {
-		return silence
-	}
-	return ""
-}
-
-func anySession(sessions []win.Session, target string) bool {
-	for _, session := range sessions {
-		if session.IsOf(target) {
-			return true
-		}
-	}
-	return false
-}
-
-// sessionNotReady says why a session could still bring a disk.
-func (h *healing) sessionNotReady(ctx context.Context, session win.Session, disks []Disk) string {
-	name := "the iSCSI session with " + session.TargetName
-	devices, err := h.m.DevicesForSession(ctx, session.ID)
-	switch {
-	case err != nil:
-		return name + ": " + reasonOf(err)
-	case session.Connections == 0:
-		return name + " is not connected"
-	case len(devices) == 0:
-		return name + " has no disk yet"
-	}
-	for _, device := range devices {
-		if device.Device.Type == win.DeviceTypeDisk && !anyDisk(disks, device.Device.Number) {
-			return name + " has a disk that Windows does not list yet"
-		}
-	}
-	return ""
-}
-
-func anyDisk(disks []Disk, number uint32) bool {
-	for _, disk := range disks {
-		if disk.Number != nil && *disk.Number == number {
-			return true
-		}
-	}
-	return false
 }

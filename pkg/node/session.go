@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -16,7 +17,7 @@ import (
 func (l *lookup) allSessions(ctx context.Context) ([]Session, error) {
 	found, err := l.m.Sessions(ctx)
 	if err != nil {
-		if status, failed := l.m.ServiceStatus(ctx, initiatorService); winerr.CodeOf(failed) == winerr.ServiceDoesNotExist || failed == nil && status.State == win.ServiceStopped {
+		if status, failed := l.m.ServiceStatus(ctx, gone.InitiatorService); winerr.CodeOf(failed) == winerr.ServiceDoesNotExist || failed == nil && status.State == win.ServiceStopped {
 			return nil, nil
 		}
 		return nil, err

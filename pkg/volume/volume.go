@@ -59,8 +59,8 @@ type Interface interface {
 	GetDiskNumberFromVolumeID(context.Context, *GetDiskNumberFromVolumeIDRequest) (*GetDiskNumberFromVolumeIDResponse, error)
 
 	// GetVolumeIDFromTargetPath returns the volume mounted at a path, or at what the
-	// path links to, even if that volume is gone. It fails with fs.ErrNotExist if the
-	// path leads to an ordinary folder, a share or nothing.
+	// path links to, even if that volume does not answer. It fails with fs.ErrNotExist if the
+	// path leads to an ordinary folder, a share or nothing, or the volume is gone with its disk.
 	GetVolumeIDFromTargetPath(context.Context, *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error)
 
 	// GetVolumeStats reports how large and how full the file system of a volume is.
@@ -79,7 +79,7 @@ type Interface interface {
 
 	// MountVolume makes a formatted volume appear at a folder, which is created with
 	// its parents if it is missing. If the volume is mounted there the call succeeds; another
-	// volume or a link there is fs.ErrExist. A folder that is not empty is refused.
+	// volume or a link there is fs.ErrExist, unless the volume is gone with its disk. A folder that is not empty is refused.
 	MountVolume(context.Context, *MountVolumeRequest) (*MountVolumeResponse, error)
 
 	// ResizeVolume grows a volume and its NTFS file system while they are in use. It

@@ -10,7 +10,7 @@ import (
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
 func (m *disks) UpdateDisk(_ context.Context, device win.Device) error {
-	return m.onDisk(device, func(d *disk) error {
+	return m.onMedium(device, func(d *disk) error {
 		if d.table.style != win.StyleRaw && !d.hasTable() {
 			m.setTable(d, table{style: win.StyleRaw})
 		}

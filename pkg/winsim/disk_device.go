@@ -84,15 +84,22 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 	return nil
 }
 
-// onDisk runs a call to a disk, which it opens as CreateFile does: that fails for a dying disk.
+// onDisk runs a call that needs nothing of the medium, such as those of fromMemory.
 func (m *disks) onDisk(device win.Device, do func(*disk) error) error {
 	defer m.lock()()
-	switch d := m.diskOf(device); {
-	case d == nil:
+	d := m.diskOf(device)
+	if d == nil {
 		return winerr.FileNotFound
-	case d.Dying:
-		return winerr.IODevice
-	default:
-		return do(d)
 	}
+	return do(d)
+}
+
+// onMedium runs a call that reads or writes the disk.
+func (m *disks) onMedium(device win.Device, do func(*disk) error) error {
+	return m.onDisk(device, func(d *disk) error {
+		if d.Dying {
+			return winerr.IODevice
+		}
+		return do(d)
+	})
 }

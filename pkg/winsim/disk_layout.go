@@ -53,7 +53,7 @@ func (d *disk) layout() win.DriveLayout {
 // remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
 func (m *disks) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
-	return m.onDisk(device, func(d *disk) error {
+	return m.onMedium(device, func(d *disk) error {
 		if err := d.writable(); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (m *disks) addMSR(d *disk) {
 // volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
 func (m *disks) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
-	return m.onDisk(device, func(d *disk) error {
+	return m.onMedium(device, func(d *disk) error {
 		if err := d.writable(); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (m *disks) setTable(d *disk, changed table) {
 // GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
 func (m *disks) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
-	return m.onDisk(device, func(d *disk) error {
+	return m.onMedium(device, func(d *disk) error {
 		if err := d.writable(); err != nil {
 			return err
 		}

@@ -50,9 +50,9 @@ type Disk struct {
 	WriteProtected bool `yaml:"writeProtected" json:"writeProtected,omitzero"`
 	// System makes it the boot disk of Windows.
 	System bool `yaml:"system" json:"system,omitzero"`
-	// Dying makes every request to the disk fail with ERROR_IO_DEVICE (1117).
+	// Dying makes every request to what is on the disk fail with ERROR_IO_DEVICE (1117), see FailDisk.
 	Dying bool `yaml:"dying" json:"dying,omitzero"`
-	// Hanging makes every request to the disk, its volumes and their files wait, see HangDisk.
+	// Hanging makes every request to what is on the disk wait, see HangDisk.
 	Hanging bool `yaml:"hanging" json:"hanging,omitzero"`
 	// LooksRaw is how many times Windows shows the disk as raw although it has a partition
 	// table, as if reading it took too long.

@@ -106,17 +106,26 @@ func (v *volume) openError() error {
 	switch {
 	case v == nil || v.State == Gone || !v.present:
 		return winerr.FileNotFound
-	case slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.Dying }):
-		return winerr.IODevice
 	case v.State == NotReady:
 		return winerr.NotReady
 	}
 	return nil
 }
 
+// contentError returns the error of any access to what is on the volume; v may be nil.
+func (v *volume) contentError() error {
+	if err := v.openError(); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.Dying }) {
+		return winerr.IODevice
+	}
+	return nil
+}
+
 // mounted returns the file system for an access to the volume's files. mu is held.
 func (m *volumes) mounted(v *volume) (*fileSystem, error) {
-	if err := v.openError(); err != nil {
+	if err := v.contentError(); err != nil {
 		return nil, err
 	}
 	fs := v.fileSystem()

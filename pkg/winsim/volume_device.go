@@ -34,9 +34,9 @@ func (m *volumes) DeviceNumber(_ context.Context, device win.Device) (win.Device
 // ReadDevice reads the bytes of a disk or volume. They do not include file contents.
 func (m *volumes) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
 	if !isVolume(device) {
-		return m.disks.onDisk(device, func(d *disk) error { return d.read(0, d.visibleSize, offset, b) })
+		return m.disks.onMedium(device, func(d *disk) error { return d.read(0, d.visibleSize, offset, b) })
 	}
-	return m.onVolume(device, func(v *volume) error {
+	return m.onContent(device, func(v *volume) error {
 		first := v.extents[0]
 		if v.Offline {
 			return winerr.NotReady
@@ -67,6 +67,7 @@ func (m *volumes) volumeAt(device win.Device) *volume {
 	return nil
 }
 
+// onVolume runs a call that the volume manager answers, see fromMemory.
 func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
 	defer m.lock()()
 	v := m.volumeAt(device)
@@ -74,4 +75,14 @@ func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
 		return err
 	}
 	return do(v)
+}
+
+// onContent runs a call that reads or writes the volume.
+func (m *volumes) onContent(device win.Device, do func(*volume) error) error {
+	return m.onVolume(device, func(v *volume) error {
+		if err := v.contentError(); err != nil {
+			return err
+		}
+		return do(v)
+	})
 }

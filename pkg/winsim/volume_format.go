@@ -37,7 +37,7 @@ type formatCodes struct {
 
 // refuseFormat returns why a volume cannot be formatted. mu is held.
 func (m *volumes) refuseFormat(v *volume, options win.FormatOptions, codes formatCodes) error {
-	known := v.openError() == nil && (!codes.cached || v.InServiceCache || !m.now().Before(v.Arrived.Add(m.storage.ServiceDelay)))
+	known := v.contentError() == nil && (!codes.cached || v.InServiceCache || !m.now().Before(v.Arrived.Add(m.storage.ServiceDelay)))
 	switch {
 	case !known:
 		return winerr.WMINotFound

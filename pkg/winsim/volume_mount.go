@@ -46,7 +46,7 @@ func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
 
 // FlushVolume only checks the volume: nothing is cached.
 func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
-	return m.onVolume(id.Device(), func(v *volume) error {
+	return m.onContent(id.Device(), func(v *volume) error {
 		if v.Offline {
 			return winerr.NotReady
 		}

@@ -127,13 +127,18 @@ func (machine) SetDiskAttributes(ctx context.Context, d win.Device, attributes, 
 	})
 }
 
-// DriveLayout may read the table from the disk, and needs access for reading although its
-// control code does not.
+// DriveLayout is answered from the table that the partition manager keeps, but may read it from the disk. Its control
+// code needs no access, its documentation says that it needs access for reading. An open for reading makes file
+// systems look at the disk, so it comes second.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_get_drive_layout_ex
 func (machine) DriveLayout(ctx context.Context, d win.Device) (win.DriveLayout, error) {
 	return within(ctx, askDisk, string(d), func() (win.DriveLayout, error) {
 		query := winapi.Query{Code: winapi.DiskGetDriveLayoutEx, Size: winlayout.DriveLayoutSize}
-		return ask(d, winapi.Read, query, winlayout.DecodeDriveLayout)
+		layout, err := ask(d, winapi.NoAccess, query, winlayout.DecodeDriveLayout)
+		if winerr.CodeOf(err) == winerr.AccessDenied {
+			return ask(d, winapi.Read, query, winlayout.DecodeDriveLayout)
+		}
+		return layout, err
 	})
 }
 
@@ -184,7 +189,7 @@ func (machine) UpdateDriveSize(ctx context.Context, d win.Device) error {
 // the data comes.
 func (machine) ReadDevice(ctx context.Context, d win.Device, offset int64, b []byte) error {
 	length := len(b)
-	data, err := within(ctx, askDisk, string(d), func() ([]byte, error) {
+	data, err := within(ctx, readDevice, string(d), func() ([]byte, error) {
 		device, err := winapi.Open(string(d), winapi.Read)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,8 @@ const (
 	askMounts   kind = "ask the mount manager" // it does one thing at a time, and waits for volumes
 	listDevices kind = "list devices"          // Windows is adding or removing one
 	askDriver   kind = "ask a driver"          // the same, and the driver is stuck
-	askDisk     kind = "ask a disk"
+	askDisk     kind = "ask a disk"            // the driver may remember the answer, or ask the disk
+	readDevice  kind = "read a disk or volume"
 	changeDisk  kind = "change a disk"
 	reachVolume kind = "reach a volume"
 	flushVolume kind = "flush a volume" // it takes as long as there is something to write

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -14,15 +15,35 @@ import (
 type host struct {
 	m     win.Machine
 	files policy.Reach // of that machine
+	gone  gone.Finder
 }
 
 func (h host) pathExists(ctx context.Context, path string) (bool, error) {
 	const op = "look up"
-	_, err := h.files.Info(ctx, op, path)
-	if errors.Is(err, winerr.NotFound) {
+	info, err := h.files.Info(ctx, op, path)
+	switch {
+	case errors.Is(err, winerr.NotFound):
 		return false, nil
+	case err == nil && info.Tag == win.TagMountPoint:
+		gone, err := h.mountsGone(ctx, op, path)
+		return !gone && err == nil, winerr.Wrap(op, path, err)
 	}
 	return err == nil, winerr.Wrap(op, path, err)
+}
+
+// mountsGone reports whether a path is the mounted folder of a volume that is certainly gone. It is then nothing:
+// gcp-pd and vsphere ask for the volume of a path that exists, and do not unstage it if there is none.
+func (h host) mountsGone(ctx context.Context, op, path string) (bool, error) {
+	_, link, err := h.files.Link(ctx, op, path)
+	if err != nil {
+		return false, ctx.Err() // it was there a moment ago
+	}
+	text, mounted := link.MountedVolume()
+	id, ok := win.ParseVolumeID(text)
+	if !mounted || !ok {
+		return false, nil
+	}
+	return h.gone.Volume(ctx, h.m, id)
 }
 
 func (h host) pathValid(ctx context.Context, path string) (bool, error) {

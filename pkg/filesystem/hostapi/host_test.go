@@ -43,6 +43,7 @@ func TestBudgets(t *testing.T) {
 		asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists),
 		asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists),
 		asks("PathExists of a link", work+`\inner`, fsapi.HostAPI.PathExists),
+		asks("PathExists of a mounted folder", work+`\mount`, fsapi.HostAPI.PathExists),
 		asks("PathExists below a link", work+`\inner\file`, fsapi.HostAPI.PathExists),
 		asks("PathValid", work+`\inner`, fsapi.HostAPI.PathValid),
 		asks("PathStats of a mounted folder", work+`\mount`, measure),
@@ -504,5 +505,30 @@ func TestRmdir_DeepTree(t *testing.T) {
 	// 800 paths of 8 KB on average would be more than 6 MB.
 	if grown := int64(peak) - int64(before.HeapAlloc); grown > 4<<20 {
 		t.Errorf("at the deepest point %d more bytes were in use", grown)
+	}
+}
+
+// TestPathExists_Gone: the mounted folder of a volume that is certainly gone is nothing, that of one that is not ready
+// exists. Rmdir removes both.
+func TestPathExists_Gone(t *testing.T) {
+	for state, exists := range map[winsim.VolumeState]bool{winsim.Healthy: true, winsim.NotReady: true, winsim.Locked: true, winsim.Raw: true, winsim.Gone: false} {
+		for name, limit := range map[string]func(*winsim.Node) fsapi.HostAPI{
+			"without limits": (*winsim.Node).Filesystem,
+			"within limits":  func(n *winsim.Node) fsapi.HostAPI { return limited(t, n.Filesystem()) },
+		} {
+			node := newNode(t)
+			host := limit(node)
+			check(t, node.SetVolumeState(volume, state))
+			if got, err := host.PathExists(work + `\mount`); err != nil || got != exists {
+				t.Errorf("%s, %s: %v, %v, want %v", state, name, got, err, exists)
+			}
+			if got, err := host.IsSymlink(work + `\mount`); err != nil || got && !exists {
+				t.Errorf("%s, %s: it is a link: %v, %v", state, name, got, err)
+			}
+			check(t, host.Rmdir(work+`\mount`, true))
+			if node.Exists(work + `\mount`) {
+				t.Errorf("%s, %s: it was not removed", state, name)
+			}
+		}
 	}
 }

@@ -13,6 +13,7 @@ package api
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -24,7 +25,8 @@ import (
 //
 // A host can implement ContextBinder, Limiter, SpaceMeasurer and DirectoryLister as well.
 type HostAPI interface {
-	// PathExists reports whether anything has this name, a dangling link included.
+	// PathExists reports whether anything has this name, a dangling link included. The mounted folder of a
+	// volume that is certainly gone, with its disk, does not count.
 	PathExists(path string) (bool, error)
 	// PathValid reports whether path, which may be a network path, leads to
 	// something that can be opened.
@@ -103,11 +105,16 @@ var (
 )
 
 // New returns the host of the machine this program runs on.
-func New() HostAPI { return NewOn(local.Machine()) }
+func New() HostAPI { return newHost(local.Machine(), thisMachine) }
 
 // NewOn returns the host of a given machine. Code outside this module can pass only
 // emulated machines: NewOn(node) with a *winsim.Node.
-func NewOn(m win.Machine) HostAPI {
+func NewOn(m win.Machine) HostAPI { return newHost(m, gone.NewFinder()) }
+
+// thisMachine is shared by all hosts of the machine this program runs on.
+var thisMachine = gone.NewFinder()
+
+func newHost(m win.Machine, finder gone.Finder) HostAPI {
 	var unlimited *policy.Policy
-	return boundHost{host: host{m: m, files: unlimited.Reach(m)}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+	return boundHost{host: host{m: m, files: unlimited.Reach(m), gone: finder}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

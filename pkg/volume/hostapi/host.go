@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -25,6 +26,7 @@ type host struct {
 // memory is what all hosts of a machine share.
 type memory struct {
 	changes queue.Queues[work]
+	gone    gone.Finder
 	// unflushed are the volumes that UnmountVolume left mounted because their disk failed to take
 	// what was cached. Each flush that succeeds, and each unmount, takes its volume out.
 	unflushed sync.Map // of win.VolumeID

@@ -14,6 +14,7 @@ import (
 	"context"
 	"regexp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -127,11 +128,11 @@ func New(options ...Option) HostAPI { return newHost(local.Machine(), &thisMachi
 // emulated machines: NewOn(node) with a *winsim.Node. Two hosts that it returns for the
 // same machine do not share locks.
 func NewOn(m win.Machine, options ...Option) HostAPI {
-	return newHost(m, &memory{}, options)
+	return newHost(m, &memory{gone: gone.NewFinder()}, options)
 }
 
 // thisMachine is shared by all hosts of the machine this program runs on.
-var thisMachine memory
+var thisMachine = memory{gone: gone.NewFinder()}
 
 func newHost(m win.Machine, of *memory, options []Option) HostAPI {
 	h := host{m: m, memory: of}

@@ -418,7 +418,7 @@ func TestVolumes_ManyDisks(t *testing.T) {
 			ids, err := host.ListVolumesOnDisk(502, 0)
 			return strings.Join(ids, " "), err
 		}, volumeID(501)},
-		"GetVolumeIDFromTargetPath": {1, func() (any, error) { return host.GetVolumeIDFromTargetPath(path) }, volumeID(500)},
+		"GetVolumeIDFromTargetPath": {2, func() (any, error) { return host.GetVolumeIDFromTargetPath(path) }, volumeID(500)},
 		"GetDiskNumberFromVolumeID": {1, func() (any, error) { return host.GetDiskNumberFromVolumeID(volumeID(500)) }, uint32(501)},
 	} {
 		node.ResetCalls()

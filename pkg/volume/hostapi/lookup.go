@@ -18,7 +18,8 @@ const (
 )
 
 // mountedVolume follows links, such as from a pod's folder to the folder where the volume is
-// mounted. It reads only the links, so the volume may be gone or have no file system.
+// mounted. It reads only the links, so the volume may be offline or have no file system. One that is
+// certainly gone is not mounted.
 func (h host) mountedVolume(ctx context.Context, targetPath string) (string, error) {
 	path := targetPath
 	for range win.MaxLinks {
@@ -37,11 +38,7 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 		case next.Guessed && h.limits != nil:
 			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not go straight down", path)
 		case errors.Is(err, winerr.NotFound): // nothing there, or an ordinary folder
-			// aws-ebs takes "because it does not exist" for "not mounted yet", and any
-			// other text for a failure. The words are from PowerShell, which the first
-			// releases ran.
-			return "", winerr.New(winerr.NotFound, opLookup, targetPath,
-				"no mounted volume can be found because it does not exist: %s: %w", path, err)
+			return "", notMounted(opLookup, targetPath, "%s: %w", path, err)
 		case policy.Unreadable(err):
 			return "", winerr.As(winerr.InUse, opLookup, targetPath, err, "remove it with Rmdir")
 		case err != nil && h.limits != nil && (errors.Is(err, winerr.Unsupported) || errors.Is(err, winerr.Denied)):
@@ -53,11 +50,28 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 		case len(next.Below) > 0:
 			return "", winerr.New(winerr.NotFound, opLookup, targetPath, "%s leads to a folder of volume %s, not to the volume itself", path, next.Volume)
 		case next.Volume != "":
-			return string(next.Volume), nil
+			return h.unlessGone(ctx, opLookup, targetPath, next.Volume)
 		}
 		path = next.Path
 	}
 	return "", winerr.As(winerr.InUse, opLookup, targetPath, winerr.CantResolveFilename, "")
+}
+
+// unlessGone fails for a volume that is certainly gone.
+func (h host) unlessGone(ctx context.Context, op, targetPath string, id win.VolumeID) (string, error) {
+	switch gone, err := h.gone.Volume(ctx, h.m, id); {
+	case err != nil:
+		return "", winerr.Wrap(op, targetPath, err)
+	case gone:
+		return "", notMounted(op, targetPath, "the volume %s is gone, and so is its disk", id)
+	}
+	return string(id), nil
+}
+
+// notMounted is the failure of a path that shows no volume. aws-ebs takes "because it does not exist" for
+// "not mounted", and any other text for a failure. The words are from PowerShell, which the first releases ran.
+func notMounted(op, targetPath, format string, args ...any) error {
+	return winerr.New(winerr.NotFound, op, targetPath, "no mounted volume can be found because it does not exist: "+format, args...)
 }
 
 // closestVolume lets Windows find the volume of a path, if no policy limits where links may
@@ -78,7 +92,7 @@ func (h host) closestVolume(ctx context.Context, targetPath string) (string, err
 		return "", winerr.Wrap(opClosest, targetPath, err)
 	}
 	if id, ok := win.ParseVolumeID(at.Base); ok {
-		return string(id), nil
+		return h.unlessGone(ctx, opClosest, targetPath, id)
 	}
 	if strings.HasPrefix(at.Base, `\\`) {
 		return "", notLocal(opClosest, targetPath, at.String())

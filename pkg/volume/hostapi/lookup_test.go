@@ -95,7 +95,7 @@ func TestGetVolumeIDFromTargetPath_NotMounted(t *testing.T) {
 	}
 }
 
-// TestGetVolumeIDFromTargetPath_Calls pins the budget: two calls for each link.
+// TestGetVolumeIDFromTargetPath_Calls pins the budget: a call for each link, and one for the volume.
 func TestGetVolumeIDFromTargetPath_Calls(t *testing.T) {
 	for _, hops := range []int{0, 1, 10, 62} {
 		node := nodeWith(t, formatted())
@@ -105,7 +105,7 @@ func TestGetVolumeIDFromTargetPath_Calls(t *testing.T) {
 		}
 		node.ResetCalls()
 		wantMounted(t, volumeapi.NewOn(node), fmt.Sprintf(`%s\%d`, pods, hops), id)
-		if calls := node.Calls(); len(calls) != 1 || calls["ReparsePoint"] != hops+1 {
+		if calls := node.Calls(); len(calls) != 2 || calls["ReparsePoint"] != hops+1 || calls["DeviceNumber"] != 1 {
 			t.Errorf("%d links take %v", hops, calls)
 		}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -25,8 +26,8 @@ func (h host) atFolder(ctx context.Context, op, volumeID, path string, access po
 	return h.change(ctx, w, func(ctx context.Context) error { return do(ctx, w) })
 }
 
-// mount shows a volume at a folder, which it makes if the path does not exist. It never
-// replaces anything else.
+// mount shows a volume at a folder, which it makes if the path does not exist. It replaces the mount of
+// a volume that is gone, and never anything else.
 // https://learn.microsoft.com/windows/win32/fileio/volume-mount-points
 func (h host) mount(ctx context.Context, w work) error {
 	entry, at, err := h.open(ctx, w, policy.Mount)
@@ -35,7 +36,11 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	defer func() { entry.Close() }() // makeFolder may replace entry
 	if !at.missing && !at.ordinary() {
-		return h.checkMounted(ctx, w, at)
+		if err := h.checkMounted(ctx, w, at); at.volume == "" || !errors.Is(err, winerr.Exists) {
+			return err
+		} else if gone, failure := h.gone.Volume(ctx, h.m, at.volume); !gone {
+			return cmp.Or(winerr.Wrap(w.op, w.object(), failure), err)
+		}
 	}
 	// Windows would mount a volume without a file system, and every access to the folder
 	// would fail. This is also how we learn that the volume exists.
@@ -54,6 +59,11 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	if err := h.refuseSystemVolume(ctx, w); err != nil {
 		return err
+	}
+	if at.volume != "" {
+		if err := h.removeFrom(ctx, w, entry, at); err != nil {
+			return err
+		}
 	}
 	made := false
 	if at.missing {

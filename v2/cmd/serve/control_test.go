@@ -113,7 +113,7 @@ func TestControl_Disk(t *testing.T) {
 	}
 
 	try[*controlv1.FailDiskResponse](t)(c.FailDisk(t.Context(), &controlv1.FailDiskRequest{DiskNumber: number}))
-	_, err := c.disk.GetDiskStats(t.Context(), &diskv1.GetDiskStatsRequest{DiskNumber: number})
+	_, err := c.disk.PartitionDisk(t.Context(), &diskv1.PartitionDiskRequest{DiskNumber: number})
 	wantCode(t, err, codes.Internal, "1117")
 	if !c.described(t, number).IsFailing {
 		t.Error("the description does not show that the disk fails")
@@ -320,11 +320,11 @@ func TestControl_RebootHanging(t *testing.T) {
 	c := startControlled(t)
 	try[*controlv1.HangDiskResponse](t)(c.HangDisk(t.Context(), &controlv1.HangDiskRequest{DiskNumber: 2}))
 	entered := make(chan struct{}, 1)
-	_, err := c.node.Inject(winsim.Fault{Call: "DiskGeometry", Times: 1, Do: func(*winsim.Node) { entered <- struct{}{} }})
+	_, err := c.node.Inject(winsim.Fault{Call: "ReadDevice", Times: 1, Do: func(*winsim.Node) { entered <- struct{}{} }})
 	must(t, err)
 	held := make(chan error, 1)
 	go func() {
-		_, err := c.disk.GetDiskStats(t.Context(), &diskv1.GetDiskStatsRequest{DiskNumber: 2})
+		_, err := c.disk.PartitionDisk(t.Context(), &diskv1.PartitionDiskRequest{DiskNumber: 2})
 		held <- err
 	}()
 	<-entered

@@ -125,8 +125,8 @@ func (r *slowRun) advanceUntil(t *testing.T, text string) {
 func TestProgress_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	for args, want := range map[string]struct{ waits, result string }{
-		"disk stats 3": {"waiting for disk 3 (get disk stats), ", "20.0 GiB\n"},
-		"disk list":    {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
+		"disk partition 3": {"waiting for disk 3 (partition disk), ", "partitioned"},
+		"disk list":        {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			require.NoError(t, n.emulated.HangDisk(3))
@@ -178,7 +178,7 @@ func TestProgress_NarrowTerminal(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	require.NoError(t, n.emulated.HangDisk(3))
 	const narrow = 34
-	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "stats", "3")
+	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "partition", "3")
 	r.advanceUntil(t, "…")
 	require.NoError(t, n.emulated.HealDisk(3))
 	<-r.done
@@ -194,7 +194,7 @@ func TestProgress_PlainOutput(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	require.NoError(t, n.emulated.HangDisk(3))
 	// The meter would wait on the clock of the test, which nothing sets.
-	r := startSlow(t.Context(), n, "dumb", "disk", "stats", "3", "--timeout", "300ms")
+	r := startSlow(t.Context(), n, "dumb", "disk", "partition", "3", "--timeout", "300ms")
 	if code := <-r.done; code != command.ExitFailure || len(r.clock.waiting) > 0 || strings.Contains(r.out.String(), "\x1b") {
 		t.Errorf("exit code %d, %q", code, r.out)
 	}
@@ -204,8 +204,8 @@ func TestProgress_PlainOutput(t *testing.T) {
 func TestTimeout_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	require.NoError(t, n.emulated.HangDisk(3))
-	r := run(t.Context(), n.dir, "", "disk", "stats", "3", "--timeout", "300ms")
-	const want = "csi-proxyctl: get disk stats: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
+	r := run(t.Context(), n.dir, "", "disk", "partition", "3", "--timeout", "300ms")
+	const want = "csi-proxyctl: partition disk: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
 	if r.code != command.ExitFailure || r.err != want {
 		t.Errorf("got %+v, want %s", r, want)
 	}

@@ -53,11 +53,11 @@ They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
 			return attached(s, response.GetDiskNumber())
 		}),
 		a.simGrow(),
-		a.simDisk("fail", "Make a disk fail", "All requests to the disk fail with ERROR_IO_DEVICE (1117), until 'sim heal'.", "fails",
+		a.simDisk("fail", "Make a disk fail", "All reads and writes of the disk fail with ERROR_IO_DEVICE (1117), until 'sim heal'. Windows still knows the disk and its volumes.", "fails",
 			controlv1.Control_FailDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
 				return &controlv1.FailDiskRequest{DiskNumber: disk}, &controlv1.FailDiskResponse{}
 			}),
-		a.simDisk("hang", "Make a disk hang", "All requests to the disk, its volumes and their files wait, until 'sim heal'. Requests that list all disks wait too.", "hangs",
+		a.simDisk("hang", "Make a disk hang", "All reads and writes of the disk, its volumes and their files wait, until 'sim heal'. Windows still knows the disk and its volumes.", "hangs",
 			controlv1.Control_HangDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
 				return &controlv1.HangDiskRequest{DiskNumber: disk}, &controlv1.HangDiskResponse{}
 			}),

@@ -307,7 +307,7 @@ func TestStorage(t *testing.T) {
 		t.Error("the node passes for healthy")
 	}
 	for _, want := range []string{
-		"disk 6: it does not answer", "disk 4: offline: 2 paths lead to it; used by pod 00000000-0000-4000-a000-000000000004",
+		"disk 6: it cannot be read", "disk 4: offline: 2 paths lead to it; used by pod 00000000-0000-4000-a000-000000000004",
 		`share \\archive\media: it does not answer`, `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
 		"locked by BitLocker", `C:\ is 99% full`, "100% full",
 	} {

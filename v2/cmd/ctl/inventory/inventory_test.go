@@ -71,7 +71,6 @@ var models = map[string]struct {
 		{Size: winsim.GiB, Dying: true},
 		dataDisk(10*winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}}),
 	}},
-	"two-dying": {disks: []winsim.Disk{{Size: winsim.GiB, Dying: true}, {Size: winsim.GiB, Dying: true}}},
 	"lagging": {
 		disks: []winsim.Disk{
 			dataDisk(winsim.GiB, winsim.Partition{Size: 600 * winsim.MiB, Volume: &winsim.Volume{ID: id(1)}}),

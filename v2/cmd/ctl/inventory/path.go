@@ -10,6 +10,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 )
 
+// goneVolume is in the error of a path whose volume is gone with its disk. Otherwise it is that of a path where nothing
+// is mounted.
+const goneVolume = "is gone, and so is its disk"
+
 const staleAdvice = "bring its disk online, or remove it with csi-proxyctl fs rmdir PATH"
 
 // path finds the volume of a path: the one that a mounted folder or link leads to, or else
@@ -24,10 +28,6 @@ func (s Source) path(ctx context.Context, path string) Path {
 		warn(warning.Unsuitable, Reason(err), "give a path that the daemon can examine")
 		return found
 	}
-	if !exists.GetExists() {
-		warn(warning.Unsuitable, "not found", "check the path")
-		return found
-	}
 	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
 	err := s.Client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: path}, &mounted)
 	if err == nil {
@@ -37,7 +37,14 @@ func (s Source) path(ctx context.Context, path string) Path {
 		}
 		return found
 	}
-	if dangling(err) {
+	switch {
+	case strings.Contains(err.Error(), goneVolume):
+		warn(warning.StaleMount, "stale: its volume is gone", staleAdvice)
+		return found
+	case !exists.GetExists():
+		warn(warning.Unsuitable, "not found", "check the path")
+		return found
+	case dangling(err):
 		warn(warning.StaleMount, "stale: "+Reason(err), staleAdvice)
 		return found
 	}

@@ -64,9 +64,9 @@ type ControlClient interface {
 	ReattachDisk(ctx context.Context, in *ReattachDiskRequest, opts ...grpc.CallOption) (*ReattachDiskResponse, error)
 	// GrowDisk enlarges a disk. Windows may see the new size only after a rescan.
 	GrowDisk(ctx context.Context, in *GrowDiskRequest, opts ...grpc.CallOption) (*GrowDiskResponse, error)
-	// FailDisk makes all requests to a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
+	// FailDisk makes all reads and writes of a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
 	FailDisk(ctx context.Context, in *FailDiskRequest, opts ...grpc.CallOption) (*FailDiskResponse, error)
-	// HangDisk makes all requests to a disk, its volumes and their files wait until HealDisk.
+	// HangDisk makes all reads and writes of a disk, its volumes and their files wait until HealDisk.
 	HangDisk(ctx context.Context, in *HangDiskRequest, opts ...grpc.CallOption) (*HangDiskResponse, error)
 	// HealDisk ends FailDisk and HangDisk.
 	HealDisk(ctx context.Context, in *HealDiskRequest, opts ...grpc.CallOption) (*HealDiskResponse, error)
@@ -297,9 +297,9 @@ type ControlServer interface {
 	ReattachDisk(context.Context, *ReattachDiskRequest) (*ReattachDiskResponse, error)
 	// GrowDisk enlarges a disk. Windows may see the new size only after a rescan.
 	GrowDisk(context.Context, *GrowDiskRequest) (*GrowDiskResponse, error)
-	// FailDisk makes all requests to a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
+	// FailDisk makes all reads and writes of a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
 	FailDisk(context.Context, *FailDiskRequest) (*FailDiskResponse, error)
-	// HangDisk makes all requests to a disk, its volumes and their files wait until HealDisk.
+	// HangDisk makes all reads and writes of a disk, its volumes and their files wait until HealDisk.
 	HangDisk(context.Context, *HangDiskRequest) (*HangDiskResponse, error)
 	// HealDisk ends FailDisk and HangDisk.
 	HealDisk(context.Context, *HealDiskRequest) (*HealDiskResponse, error)

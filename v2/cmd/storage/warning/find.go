@@ -104,9 +104,10 @@ func (f *finder) session(s *extensionv1.Session) {
 	f.add(w)
 }
 
-// silent reports whether a disk answers nothing.
+// silent reports whether a disk answers nothing, or nothing of what is on it.
 func silent(d *extensionv1.Disk) bool {
-	return d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
+	nothing := d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
+	return nothing || slices.ContainsFunc(d.GetProblems(), func(text string) bool { return strings.HasPrefix(text, "it cannot be read: ") })
 }
 
 // DiskObject is the object of a disk.
