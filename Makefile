@@ -58,6 +58,7 @@ OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
+GO_KUBECTL   := GOWORK=off $(GO) -C kubectl-csi_proxy
 
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
@@ -115,6 +116,7 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO_TOOLS) test $(ORDER) $(OUR_TOOLS)
 	$(GO_MANIFESTS) test $(ORDER) ./...
 	$(GO_DRIVERS) test $(ORDER) ./...
+	$(GO_KUBECTL) test $(RACE) $(ORDER) ./...
 	$(GO_DRIVERS) vet -tags=drivers,wine ./...
 	$(GO_EXAMPLES) test $(RACE) $(ORDER) ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
@@ -174,6 +176,7 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
+	cd kubectl-csi_proxy && GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
 # Of what we ship and what drivers import, as it is on Windows and here. It asks vuln.go.dev.
@@ -181,7 +184,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that our modules call; needs the internet
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	@for module in $(MODULES); do for os in windows linux; do \
+	@for module in $(MODULES) kubectl-csi_proxy; do for os in windows linux; do \
 		echo "govulncheck $$module ($$os)"; \
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
@@ -245,7 +248,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in $(MODULES) tools examples test/drivers; do \
+	@for module in $(MODULES) tools examples test/drivers kubectl-csi_proxy; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done
