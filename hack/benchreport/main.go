@@ -35,7 +35,7 @@ func main() {
 		return exec.Command(*benchstat, append(args, flag.Args()...)...).Output() //nolint:gosec // a flag
 	}}
 	for _, page := range pages {
-		text, err := os.ReadFile(page) //nolint:gosec // a flag
+		text, err := os.ReadFile(page)
 		r.fail(err)
 		text = r.fill(text)
 		if r.err == nil {
