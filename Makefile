@@ -193,7 +193,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code that our modules 
 # one, resolves names as Windows does; Wine 10 opens a handle for each question about a file.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
-bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
+bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the figures, see report
 	@mkdir -p $(BENCH_OUTPUT) && rm -f $(BENCH_OUTPUT)/*.txt
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
@@ -205,8 +205,10 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/
 	$(MAKE) report
 
 .PHONY: report
-report: bin/tools/benchstat ## Write the tables of docs/performance.md from the results of make bench
-	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(wildcard $(BENCH_OUTPUT)/*.txt)
+report: bin/tools/benchstat ## Write the figures of docs/performance.md, docs/status.md and bin/bench/tables.md from the results of make bench
+	cp hack/benchreport/tables.tmpl $(BENCH_OUTPUT)/tables.md
+	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(foreach page,docs/performance.md docs/status.md $(BENCH_OUTPUT)/tables.md,-page $(page)) \
+		$(wildcard $(BENCH_OUTPUT)/*.txt)
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
@@ -222,15 +224,13 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
 
-# ATTACKPAGE=docs/reliability.md also rewrites the table there.
 .PHONY: attack
 attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice
-	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) \
-		$(if $(ATTACKPAGE),-attack.page=$(abspath $(ATTACKPAGE)))
+	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) -attack.table=$(CURDIR)/bin/attack.md
 
 .PHONY: attack-original
-attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write the table of docs/reliability.md
-	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.page=$(CURDIR)/docs/reliability.md
+attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write bin/attack-original.md
+	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.table=$(CURDIR)/bin/attack-original.md
 
 .PHONY: generate
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
