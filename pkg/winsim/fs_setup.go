@@ -111,7 +111,8 @@ func (n *Node) RemoveAll(path string) error {
 }
 
 // Hold keeps a file or directory open, as a virus scanner does. Until release is called,
-// deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32).
+// deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32), as in Wine's
+// dlls/ntdll/tests/file.c.
 // With the name of an iSCSI target, it keeps the disks of the target open: a logout fails with
 // ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040). Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
