@@ -162,6 +162,7 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	}
 	if layout, err := l.m.DriveLayout(ctx, device); err != nil {
 		failed.add("partitions", err)
+		unanswered |= askLayout
 	} else {
 		d.Style, d.Partitions, d.TableID = layout.Style.String(), partitions(layout), tableID(layout)
 	}

@@ -444,7 +444,8 @@ var VolumeFormat_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	ShareMapping_NewSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	ShareMapping_NewSmbGlobalMapping_FullMethodName    = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	ShareMapping_RemoveSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/RemoveSmbGlobalMapping"
 )
 
 // ShareMappingClient is the client API for ShareMapping service.
@@ -457,6 +458,9 @@ type ShareMappingClient interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(ctx context.Context, in *NewSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 }
 
 type shareMappingClient struct {
@@ -477,6 +481,16 @@ func (c *shareMappingClient) NewSmbGlobalMapping(ctx context.Context, in *NewSmb
 	return out, nil
 }
 
+func (c *shareMappingClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, ShareMapping_RemoveSmbGlobalMapping_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ShareMappingServer is the server API for ShareMapping service.
 // All implementations should embed UnimplementedShareMappingServer
 // for forward compatibility.
@@ -487,6 +501,9 @@ type ShareMappingServer interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error)
 }
 
 // UnimplementedShareMappingServer should be embedded to have
@@ -498,6 +515,9 @@ type UnimplementedShareMappingServer struct{}
 
 func (UnimplementedShareMappingServer) NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method NewSmbGlobalMapping not implemented")
+}
+func (UnimplementedShareMappingServer) RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveSmbGlobalMapping not implemented")
 }
 func (UnimplementedShareMappingServer) testEmbeddedByValue() {}
 
@@ -537,6 +557,24 @@ func _ShareMapping_NewSmbGlobalMapping_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ShareMapping_RemoveSmbGlobalMapping_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveSmbGlobalMappingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ShareMapping_RemoveSmbGlobalMapping_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, req.(*RemoveSmbGlobalMappingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ShareMapping_ServiceDesc is the grpc.ServiceDesc for ShareMapping service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -547,6 +585,10 @@ var ShareMapping_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "NewSmbGlobalMapping",
 			Handler:    _ShareMapping_NewSmbGlobalMapping_Handler,
+		},
+		{
+			MethodName: "RemoveSmbGlobalMapping",
+			Handler:    _ShareMapping_RemoveSmbGlobalMapping_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
