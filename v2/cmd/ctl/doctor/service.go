@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 )
 
@@ -57,7 +59,7 @@ func (d examination) service(_ context.Context, f *findings) {
 	case errors.Is(err, scm.ErrNotInstalled) && d.process() != 0:
 		f.add(Info, check, "", "%s is not installed as a service; process %d serves, perhaps in a HostProcess container or a console", d.ServiceName, d.process())
 	case errors.Is(err, scm.ErrNotInstalled):
-		f.add(Warning, check, remedy+` --binary C:\k\csi-proxy.exe; if the service has another name, use --service-name`,
+		f.add(Warning, check, remedy+` --binary "C:\Program Files\csi-proxy\csi-proxy.exe"; if the service has another name, use --service-name`,
 			"%s is not installed as a service, and no other process serves", d.ServiceName)
 	default:
 		f.skip(check, "not checked: %v", err)
@@ -83,6 +85,42 @@ func (d examination) state(check string, f *findings) {
 	default:
 		f.add(Error, check, "csi-proxyctl service start; if it stops again, read its log and the event log",
 			"%s is %s with exit code %d", d.ServiceName, status.State, status.ExitCode)
+	}
+}
+
+// permissions checks that only administrators can change what the daemon runs, writes and trusts: the program, the
+// folders of its files, and the folders above the working directories.
+func (d examination) permissions(_ context.Context, f *findings) {
+	const check = "permissions"
+	if _, err := d.Access(""); errors.Is(err, scm.ErrNotWindows) {
+		f.skip(check, "skipped: not on Windows")
+		return
+	}
+	command, _ := d.daemon.command()
+	bad := 0
+	report := func(level Level, path string, err error) {
+		exposure := new(installation.Exposure)
+		switch {
+		case errors.As(err, &exposure):
+			bad++
+			f.add(level, check, exposure.Remedy, "%s: %v", path, err)
+		case err != nil:
+			f.skip(check, "%s: not checked: %v", path, err)
+		}
+	}
+	if program := installation.Program(command); program != "" {
+		report(Error, program, installation.Protected(program, d.Access))
+	}
+	for _, file := range []string{cmp.Or(d.LogFile, installation.LogFile(command)), installation.RecordedCalls(command)} {
+		if file != "" {
+			report(Warning, file, installation.Protected(file, d.Access))
+		}
+	}
+	for _, dir := range d.workingDirs() {
+		report(Warning, dir, installation.FolderProtected(dir, d.Access))
+	}
+	if bad == 0 {
+		f.add(OK, check, "", "only administrators can change the program and the folders of the daemon")
 	}
 }
 
