@@ -1,6 +1,10 @@
 package winapi
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -51,4 +55,83 @@ func Allowed(list *windows.ACL) (sddl.List, error) {
 		})
 	}
 	return allowed, nil
+}
+
+func attributes(accessList string) (*windows.SecurityAttributes, error) {
+	descriptor, err := windows.SecurityDescriptorFromString(accessList)
+	if err != nil {
+		return nil, err
+	}
+	return &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: descriptor}, nil
+}
+
+// CreateDirectory makes a directory with an access list. One that exists stays as it is.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createdirectoryw
+func CreateDirectory(dir, accessList string) error {
+	access, err := attributes(accessList)
+	if err != nil {
+		return err
+	}
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return err
+	}
+	if err := windows.CreateDirectory(name, access); err != nil && !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		return &os.PathError{Op: "mkdir", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// OpenFile opens a file to read it and to append to it, makes it if it is missing, and gives it an access list. It
+// refuses a link, and a file of another account than LocalSystem, Administrators and our own. It passes the list for a
+// new file, and then sets it, because Windows ignores it for one that exists.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew
+func OpenFile(path, accessList string) (*os.File, error) {
+	access, err := attributes(accessList)
+	if err != nil {
+		return nil, err
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ|windows.FILE_APPEND_DATA|windows.WRITE_DAC,
+		windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE, access, windows.OPEN_ALWAYS,
+		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	file := os.NewFile(uintptr(handle), path)
+	if err := own(handle, access.SecurityDescriptor); err != nil {
+		file.Close()
+		return nil, &os.PathError{Op: "protect", Path: path, Err: err}
+	}
+	return file, nil
+}
+
+// own refuses a file of another account and a link, and sets the access list.
+func own(handle windows.Handle, access *windows.SECURITY_DESCRIPTOR) error {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(handle, &info); err != nil {
+		return err
+	}
+	if info.FileAttributes&(windows.FILE_ATTRIBUTE_REPARSE_POINT|windows.FILE_ATTRIBUTE_DIRECTORY) != 0 {
+		return errors.New("it is a link or a directory")
+	}
+	descriptor, err := windows.GetSecurityInfo(handle, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION)
+	if err != nil {
+		return err
+	}
+	owner, _, err := descriptor.Owner()
+	if err != nil {
+		return err
+	}
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains([]string{sddl.LocalSystem, sddl.Administrators, user.User.Sid.String()}, owner.String()) {
+		return fmt.Errorf("it belongs to %s", owner)
+	}
+	return windows.SetKernelObjectSecurity(handle, windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, access)
 }

@@ -188,13 +188,13 @@ func TestExamine_Machine(t *testing.T) {
 		"large log":          {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
 		"crashed before":     {func(d *doctor.Doctor) { d.LogFile = crashed }, "Z, and left " + crashed + ".crash.1", true},
 		"directory refused":  {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
-		"program of users":   {writable(`C:\p\csi-proxy.exe`), `error permissions: C:\p\csi-proxy.exe: C:\p\csi-proxy.exe belongs to Users`, true},
-		"logs of users":      {writable(`D:\log`), `warning permissions: D:\log\csi-proxy.log: D:\log belongs to Users`, true},
-		"recording of users": {writable(`E:\calls`), `warning permissions: E:\calls\calls.jsonl: E:\calls belongs to Users`, true},
-		"kubelet of users":   {writable(`C:\var\lib`), `warning permissions: C:\var\lib\kubelet: C:\var\lib belongs to Users`, true},
+		"program of users":   {writable(`C:\p\csi-proxy.exe`), `error permissions: program: C:\p\csi-proxy.exe belongs to Users`, true},
+		"logs of users":      {writable(`D:\log`), `warning permissions: log: D:\log belongs to Users`, true},
+		"recording of users": {writable(`E:\calls`), `warning permissions: recording: E:\calls belongs to Users`, true},
+		"kubelet of users":   {writable(`C:\var\lib`), `warning permissions: working directory C:\var\lib\kubelet: C:\var\lib belongs to Users`, true},
 		"access is unknown": {func(d *doctor.Doctor) {
 			d.Access = func(string) (installation.Access, error) { return installation.Access{}, os.ErrPermission }
-		}, "info permissions: csi-proxy.exe: not checked: ", false},
+		}, "info permissions: program: not checked: ", false},
 		"other version": {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
 	} {
 		t.Run(name, func(t *testing.T) {

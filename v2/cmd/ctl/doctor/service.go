@@ -98,26 +98,30 @@ func (d examination) permissions(_ context.Context, f *findings) {
 	}
 	command, _ := d.daemon.command()
 	bad := 0
-	report := func(level Level, path string, err error) {
+	report := func(level Level, what string, err error) {
 		exposure := new(installation.Exposure)
 		switch {
 		case errors.As(err, &exposure):
 			bad++
-			f.add(level, check, exposure.Remedy, "%s: %v", path, err)
+			f.add(level, check, exposure.Remedy, "%s: %v", what, err)
 		case err != nil:
-			f.skip(check, "%s: not checked: %v", path, err)
+			f.skip(check, "%s: not checked: %v", what, err)
 		}
 	}
-	if program := installation.Program(command); program != "" {
-		report(Error, program, installation.Protected(program, d.Access))
-	}
-	for _, file := range []string{cmp.Or(d.LogFile, installation.LogFile(command)), installation.RecordedCalls(command)} {
-		if file != "" {
-			report(Warning, file, installation.Protected(file, d.Access))
+	for _, file := range []struct {
+		what, path string
+		level      Level
+	}{
+		{"program", installation.Program(command), Error},
+		{"log", cmp.Or(d.LogFile, installation.LogFile(command)), Warning},
+		{"recording", installation.RecordedCalls(command), Warning},
+	} {
+		if file.path != "" {
+			report(file.level, file.what, installation.Protected(file.path, d.Access))
 		}
 	}
 	for _, dir := range d.workingDirs() {
-		report(Warning, dir, installation.FolderProtected(dir, d.Access))
+		report(Warning, "working directory "+dir, installation.FolderProtected(dir, d.Access))
 	}
 	if bad == 0 {
 		f.add(OK, check, "", "only administrators can change the program and the folders of the daemon")

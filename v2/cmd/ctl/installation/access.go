@@ -77,7 +77,7 @@ func protected(path string, rights, rightsAbove uint32, of func(string) (Access,
 		case access.Link:
 			return &Exposure{path, "is a link", "use the path that it leads to"}
 		case !trusted(access.Owner):
-			return &Exposure{path, "belongs to " + accountName(access.Owner), `icacls "` + path + `" /setowner *` + sddl.Administrators}
+			return &Exposure{path, "belongs to " + accountName(access.Owner), "icacls " + quoted(path) + " /setowner *" + sddl.Administrators}
 		}
 		for _, entry := range access.Allowed {
 			if entry.Flags&sddl.InheritOnly == 0 && entry.Rights()&rights != 0 && !trusted(entry.SID) {
@@ -90,7 +90,15 @@ func protected(path string, rights, rightsAbove uint32, of func(string) (Access,
 
 // restrict is a command for cmd.exe and PowerShell that leaves a path to administrators. Users can read it.
 func restrict(path string) string {
-	return `icacls "` + path + `" /inheritance:r /grant:r "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F" "*S-1-5-32-545:(OI)(CI)RX"`
+	return "icacls " + quoted(path) + ` /inheritance:r /grant:r "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F" "*S-1-5-32-545:(OI)(CI)RX"`
+}
+
+// quoted is a path for cmd.exe and PowerShell. A backslash at the end, which only a root has, would escape the quote.
+func quoted(path string) string {
+	if strings.HasSuffix(path, `\`) {
+		return path
+	}
+	return `"` + path + `"`
 }
 
 // above returns the folder that holds a path, and "" above a root.

@@ -22,7 +22,7 @@ import (
 
 const (
 	trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
-	somebody         = "S-1-5-21-1-2-3-1001"
+	aUser            = "S-1-5-21-1-2-3-1001"
 	// root is C:\ of a Windows Server: users may create folders in it, and files in those.
 	root = "D:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)(A;OICIIO;GA;;;CO)"
 	// inherited is a folder that an administrator makes there.
@@ -55,10 +55,10 @@ func TestProtected(t *testing.T) {
 		"users create files in the folder":     {tree{`C:\k\bin`: {sddl.Administrators, inherited}}, `C:\k\bin can be changed by Users`},
 		"users create folders above":           {tree{`C:\k`: {sddl.Administrators, inherited}}, ""},
 		"users exchange folders above":         {tree{`C:\k`: {sddl.Administrators, "D:(A;;DT;;;AU)"}}, `C:\k can be changed by Authenticated Users`},
-		"the folder above is a user's":         {tree{`C:\k`: {somebody, closed}}, `C:\k belongs to ` + somebody},
-		"the program is a user's":              {tree{program: {somebody, closed}}, program + ` belongs to ` + somebody},
+		"the folder above is a user's":         {tree{`C:\k`: {aUser, closed}}, `C:\k belongs to ` + aUser},
+		"the program is a user's":              {tree{program: {aUser, closed}}, program + ` belongs to ` + aUser},
 		"users write to the program":           {tree{program: {sddl.LocalSystem, "D:(A;;FA;;;SY)(A;;GW;;;WD)"}}, program + ` can be changed by Everyone`},
-		"another account may delete it":        {tree{program: {sddl.LocalSystem, "D:(A;;SD;;;" + somebody + ")"}}, program + ` can be changed by ` + somebody},
+		"another account may delete it":        {tree{program: {sddl.LocalSystem, "D:(A;;SD;;;" + aUser + ")"}}, program + ` can be changed by ` + aUser},
 		"what children inherit does not count": {tree{program: {sddl.LocalSystem, "D:(A;OICIIO;FA;;;WD)(A;;FA;;;SY)"}}, ""},
 		"the account Administrator":            {tree{program: {sddl.Administrators, "D:(A;;FA;;;S-1-5-21-1-2-3-500)"}}, ""},
 		"an owner with rights":                 {tree{program: {trustedInstaller, "D:(A;;FA;;;OW)"}}, ""},
@@ -83,8 +83,8 @@ func TestProtected(t *testing.T) {
 	if err := installation.Protected(`C:\k\none.log`, files.access); err == nil {
 		t.Error("a folder in which users create files is fine for a log")
 	}
-	if err := installation.Protected(`\\server\share\csi-proxy.exe`, tree{`\\server\share`: {somebody, closed}}.access); err == nil {
-		t.Error("a share of somebody is fine")
+	if err := installation.Protected(`\\server\share\csi-proxy.exe`, tree{`\\server\share`: {aUser, closed}}.access); err == nil {
+		t.Error("a share of a user is fine")
 	}
 	if err := installation.Protected(`C:\x`, func(string) (installation.Access, error) { return installation.Access{}, fs.ErrPermission }); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("unknown access: %v", err)
@@ -99,20 +99,20 @@ func TestInstaller_ChecksAccess(t *testing.T) {
 		i.Check = m.check
 		i.Access = func(path string) (installation.Access, error) {
 			if filepath.Base(path) == exposed {
-				return installation.Access{Owner: somebody}, nil
+				return installation.Access{Owner: aUser}, nil
 			}
 			return installation.Access{Owner: sddl.Administrators}, nil
 		}
 		err := i.Upgrade(t.Context(), m.next)
 		if err == nil || !strings.Contains(err.Error(), "icacls") || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
-			t.Errorf("upgrade, %s of somebody: %v, the service is %s", exposed, err, m.Service.Now.State)
+			t.Errorf("upgrade, %s of a user: %v, the service is %s", exposed, err, m.Service.Now.State)
 		}
 		options := installation.Options{Binary: m.next}
 		if exposed == "csi-proxy.exe" {
 			options.Binary = ""
 		}
 		if _, err := i.Install(options); err == nil || !strings.Contains(err.Error(), "icacls") || m.Service.Configured != 0 {
-			t.Errorf("install, %s of somebody: %v", exposed, err)
+			t.Errorf("install, %s of a user: %v", exposed, err)
 		}
 		progress := ""
 		i.Force, i.Progress = true, func(text string) { progress += text }
