@@ -66,6 +66,11 @@ func TestWorkingDirs(t *testing.T) {
 	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\k\staging`, Disk: number(1)}); err != nil {
 		t.Errorf("inside: %v", err)
 	}
+	for _, dir := range []string{`C:\`, `C:\Windows\System32`, `C:\Users`} {
+		if _, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WorkingDirs(dir)); err == nil || !strings.Contains(err.Error(), "folder of Windows") {
+			t.Errorf("%s: %v, want that a driver cannot have it", dir, err)
+		}
+	}
 }
 
 // TestDaemon_WithoutTheInspector: a driver whose container lacks the pipe of the group system, or

@@ -81,18 +81,19 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	hosts.Volume = volumeapi.New(ofVolumes...)
 	cfg := daemon.Config{
-		Hosts:           hosts,
-		WorkingDirs:     flags.AllowedDirs(),
-		AllowedServices: flags.AllowedServices,
-		NoPrivacy:       !flags.Privacy,
-		Format:          flags.Format,
-		RefuseOtherUser: flags.RefuseOtherUser,
-		Heal:            flags.Heal,
-		APIGroups:       flags.APIGroups,
-		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
-		StopTimeout:     flags.StopTimeout,
-		Progress:        notify.Progress,
-		Ready:           notify.Ready,
+		Hosts:             hosts,
+		WorkingDirs:       flags.AllowedDirs(),
+		UnsafeWorkingDirs: flags.UnsafeDirs,
+		AllowedServices:   flags.AllowedServices,
+		NoPrivacy:         !flags.Privacy,
+		Format:            flags.Format,
+		RefuseOtherUser:   flags.RefuseOtherUser,
+		Heal:              flags.Heal,
+		APIGroups:         flags.APIGroups,
+		Pipe:              pipe.Config{SecurityDescriptor: o.securityDescriptor},
+		StopTimeout:       flags.StopTimeout,
+		Progress:          notify.Progress,
+		Ready:             notify.Ready,
 	}
 	if flags.MetricsAddress == "" {
 		return daemon.Serve(ctx, cfg)
