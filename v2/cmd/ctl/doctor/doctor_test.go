@@ -192,6 +192,13 @@ func TestExamine_Machine(t *testing.T) {
 		"logs of users":      {writable(`D:\log`), `warning permissions: log: D:\log belongs to Users`, true},
 		"recording of users": {writable(`E:\calls`), `warning permissions: recording: E:\calls belongs to Users`, true},
 		"kubelet of users":   {writable(`C:\var\lib`), `warning permissions: working directory C:\var\lib\kubelet: C:\var\lib belongs to Users`, true},
+		"own descriptor":     {with(func(s *service) { s.config.Command += " -pipe-security-descriptor=O:SYD:P(A;;GA;;;SY)(A;;GA;;;BA)" }), "info permissions: -pipe-security-descriptor lets S-1-5-32-544 make instances", false},
+		"drivers serve": {with(func(s *service) {
+			s.config.Command += " -pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;0x12019b;;;BA)(A;;GRGW;;;S-1-5-93-2-2)"
+		}), "warning permissions: -pipe-security-descriptor lets S-1-5-93-2-2 make instances", true},
+		"drivers connect": {with(func(s *service) {
+			s.config.Command += " -pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;0x12019b;;;BA)(A;;0x12019b;;;S-1-5-93-2-2)"
+		}), "", false},
 		"access is unknown": {func(d *doctor.Doctor) {
 			d.Access = func(string) (installation.Access, error) { return installation.Access{}, os.ErrPermission }
 		}, "info permissions: program: not checked: ", false},

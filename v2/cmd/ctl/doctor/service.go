@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // serviceState is what the service manager reports about the daemon.
@@ -123,8 +125,33 @@ func (d examination) permissions(_ context.Context, f *findings) {
 	for _, dir := range d.workingDirs() {
 		report(Warning, "working directory "+dir, installation.FolderProtected(dir, d.Access))
 	}
+	d.instances(f)
 	if bad == 0 {
 		f.add(OK, check, "", "only administrators can change the program and the folders of the daemon")
+	}
+}
+
+// instances explains a descriptor of the operator's that lets others than the daemon serve its pipes. What only Windows
+// can parse is not explained.
+// https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
+func (d examination) instances(f *findings) {
+	const createInstance = 0x4
+	command, _ := d.daemon.command()
+	descriptor := installation.PipeSecurityDescriptor(command)
+	_, rest, _ := strings.Cut(descriptor, "D:")
+	list, err := sddl.Parse("D:" + rest)
+	if err != nil {
+		return
+	}
+	for _, entry := range list {
+		level := Warning
+		if entry.SID == sddl.Administrators {
+			level = Info
+		}
+		if entry.Rights()&createInstance != 0 && entry.SID != sddl.LocalSystem {
+			f.add(level, "permissions", "grant it 0x12019b instead, which is to read and write, unless it is the account of the daemon",
+				"-pipe-security-descriptor lets %s make instances of the pipes (FILE_CREATE_PIPE_INSTANCE), so that it can serve them and receive passwords", entry.SID)
+		}
 	}
 }
 
