@@ -21,49 +21,50 @@ const (
 
 // Secrets in texts of any program: the daemon logs none, but a log file can hold what others wrote.
 var secrets = []struct {
+	needs   string // in lower case: most lines do not have it, and patterns are slow
 	pattern *regexp.Regexp
 	to      string
 }{
 	// Headers of HTTP.
-	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)\s+[A-Za-z0-9+/=._~-]{6,}`), "$1 " + removed},
+	{"", regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)\s+[A-Za-z0-9+/=._~-]{6,}`), "$1 " + removed},
 	// JSON Web Tokens, and key ids of AWS with what follows.
-	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), removed},
-	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), removed},
+	{`eyj`, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), removed},
+	{"", regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), removed},
 	// Users in addresses: https://a:b@c, //a:b@c, a:b@c.
-	{regexp.MustCompile(`(//)(?:[^/\s:"'<>]+:[^\s"'<>]+|[^/\s"'<>]+)@`), "${1}" + removed + "@"},
-	{regexp.MustCompile(`\b([\w.%+-]{2,}:)[^\s@:"'<>[\\/][^\s@:"'<>[]*(@[\w.-]+)`), "${1}" + removed + "${2}"},
+	{`@`, regexp.MustCompile(`(//)(?:[^/\s:"'<>]+:[^\s"'<>]+|[^/\s"'<>]+)@`), "${1}" + removed + "@"},
+	{`@`, regexp.MustCompile(`\b([\w.%+-]{2,}:)[^\s@:"'<>[\\/][^\s@:"'<>[]*(@[\w.-]+)`), "${1}" + removed + "${2}"},
 	// Signatures of Azure.
-	{regexp.MustCompile(`(?i)(\bsig=)[^&\s"';]+`), "${1}" + removed},
+	{`sig=`, regexp.MustCompile(`(?i)(\bsig=)[^&\s"';]+`), "${1}" + removed},
 	// Commands that have a password anywhere.
-	{regexp.MustCompile(`(?im)(\b(?:net1?(?:\.exe)?["']?\s+use|cmdkey(?:\.exe)?["']?\s+/)).*$`), "$1 " + removed},
-	{regexp.MustCompile(`(?im)^.*\b(ConvertTo-SecureString|PSCredential)\b.*$`), "$1 " + removed},
+	{"", regexp.MustCompile(`(?im)(\b(?:net1?(?:\.exe)?["']?\s+use|cmdkey(?:\.exe)?["']?\s+/)).*$`), "$1 " + removed},
+	{"", regexp.MustCompile(`(?im)^.*\b(ConvertTo-SecureString|PSCredential)\b.*$`), "$1 " + removed},
 	// key:"password" value:"a", as CSI logs requests, and {"name":"PASSWORD","value":"a"}.
-	{regexp.MustCompile(`(?i)((?:key|name)"?\s*:\s*"[^"\\]*` + word + `[^"\\]*"\s*,?\s*"?value"?\s*:\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)((?:key|name)\\*"?\s*:\s*\\+"[^"\\]*` + word + `[^"\\]*\\+"\s*,?\s*\\*"?value\\*"?\s*:\s*\\+")(?:[^"\\]|\\+[^"\\])*`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)("value"\s*:\s*")(?:[^"\\]|\\.)*("\s*,\s*"(?:key|name)"\s*:\s*"[^"]*` + word + `)`), "${1}" + removed + "${2}"},
+	{`value`, regexp.MustCompile(`(?i)((?:key|name)"?\s*:\s*"[^"\\]*` + word + `[^"\\]*"\s*,?\s*"?value"?\s*:\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
+	{`value`, regexp.MustCompile(`(?i)((?:key|name)\\*"?\s*:\s*\\+"[^"\\]*` + word + `[^"\\]*\\+"\s*,?\s*\\*"?value\\*"?\s*:\s*\\+")(?:[^"\\]|\\+[^"\\])*`), "${1}" + removed},
+	{`value`, regexp.MustCompile(`(?i)("value"\s*:\s*")(?:[^"\\]|\\.)*("\s*,\s*"(?:key|name)"\s*:\s*"[^"]*` + word + `)`), "${1}" + removed + "${2}"},
 	// SetEnvironmentVariable('PASSWORD', 'a').
-	{regexp.MustCompile(`(?i)(["'][\w.-]*` + word + `[\w.-]*["']\s*,\s*["'])[^"']*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(["'][\w.-]*` + word + `[\w.-]*["']\s*,\s*["'])[^"']*`), "${1}" + removed},
 	// curl -u a:b.
-	{regexp.MustCompile(`(\s(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`), "${1}" + removed},
+	{`-u`, regexp.MustCompile(`(\s(?:-u|--user)[\s=]+["']?[^\s:"']+:)[^\s"']+`), "${1}" + removed},
 	// <password>a</password>, <add key="password" value="a"/>, password%3Da, password: [a] and {"value": a}.
-	{regexp.MustCompile(`(?i)(<[\w:.-]*` + word + `[\w.-]*(?:\s[^<>]*)?>)[^<]+(<)`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)((?:key|name)=["'][^"']*` + word + `[^"']*["']\s+value=["'])[^"'<>]*`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*(?:%5c)*(?:%22)?%3[ad](?:%5c)*(?:%22)?)[^&\s"';<>]+`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)(` + key + is + `)(?:\[[^\]]*\]|[@$]?\{[^{}]*\}|[@$]?\([^()]*\))`), "${1}" + removed},
+	{`<`, regexp.MustCompile(`(?i)(<[\w:.-]*` + word + `[\w.-]*(?:\s[^<>]*)?>)[^<]+(<)`), "${1}" + removed + "${2}"},
+	{`value=`, regexp.MustCompile(`(?i)((?:key|name)=["'][^"']*` + word + `[^"']*["']\s+value=["'])[^"'<>]*`), "${1}" + removed},
+	{`%3`, regexp.MustCompile(`(?i)(` + word + `[\w.-]*(?:%5c)*(?:%22)?%3[ad](?:%5c)*(?:%22)?)[^&\s"';<>]+`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(` + key + is + `)(?:\[[^\]]*\]|[@$]?\{[^{}]*\}|[@$]?\([^()]*\))`), "${1}" + removed},
 	// password: a b, password=a b and export PASSWORD=a b, which have the line to themselves.
-	{regexp.MustCompile(`(?i)^([\s#;/]*(?:- |export |set |setx |\$env:|\$)?[\w.-]*` + word + `[\w.-]*` + is + `)[^\s"'[{(|>@$\\` + "`" + `][^\r\n]*`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)(\bsetx?\s+[\w.-]*` + word + `[\w.-]*=)[^\s"'[][^"&|\r\n]*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)^([\s#;/]*(?:- |export |set |setx |\$env:|\$)?[\w.-]*` + word + `[\w.-]*` + is + `)[^\s"'[{(|>@$\\` + "`" + `][^\r\n]*`), "${1}" + removed},
+	{`set`, regexp.MustCompile(`(?i)(\bsetx?\s+[\w.-]*` + word + `[\w.-]*=)[^\s"'[][^"&|\r\n]*`), "${1}" + removed},
 	// password="a \" b", password="a ""b""", "password":"a", \"password\":\"a\", password: a, password=a;
-	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?` + is + `\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)")(?:[^"\\]|\\.|"")*(")`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)')(?:[^']|'')*(')`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*=)[^\s"'[][^\s"']*`), "${1}" + removed},
+	{`\"`, regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?` + is + `\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
+	{`"`, regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)")(?:[^"\\]|\\.|"")*(")`), "${1}" + removed + "${2}"},
+	{`'`, regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)')(?:[^']|'')*(')`), "${1}" + removed + "${2}"},
+	{`-`, regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*=)[^\s"'[][^\s"']*`), "${1}" + removed},
 	// With a space after the sign, a value can have spaces.
-	{regexp.MustCompile(`(?i)(` + key + `\s*(?:[+?]?[:=][=>]?|->)\s+)[^\s,;&"'{}\[\]\\][^,;&"'{}\[\]\r\n]*`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)(` + key + is + `)(?:[^\s,;&"'{}\[\]\\]|\\[^"'\s])+`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(` + key + `\s*(?:[+?]?[:=][=>]?|->)\s+)[^\s,;&"'{}\[\]\\][^,;&"'{}\[\]\r\n]*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(` + key + is + `)(?:[^\s,;&"'{}\[\]\\]|\\[^"'\s])+`), "${1}" + removed},
 	// CHAPSecret a, smb_password a: names that are no English words.
-	{regexp.MustCompile(`(\b[a-zA-Z0-9_]*[a-zA-Z0-9](?:Pass(?:word|wd|phrase)?|Pwd|Secret|Token|Key)\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
-	{regexp.MustCompile(`(?i)(\b[a-z0-9]+[-_]` + word + `\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(\b[a-zA-Z0-9_]*[a-zA-Z0-9](?:Pass(?:word|wd|phrase)?|Pwd|Secret|Token|Key)\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(\b[a-z0-9]+[-_]` + word + `\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
 }
 
 var (
@@ -171,7 +172,11 @@ func eachLine(text string, change func(line string) string) string {
 }
 
 func removeFromLine(text string) string {
+	lower := strings.ToLower(text)
 	for _, secret := range secrets {
+		if !strings.Contains(lower, secret.needs) {
+			continue
+		}
 		text = secret.pattern.ReplaceAllString(text, secret.to)
 	}
 	for _, secret := range flagSecrets {
