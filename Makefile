@@ -294,7 +294,7 @@ verify-release: ## Make a release twice, in different directories, and compare t
 
 # The image has the programs of a release for Windows, and their licences. It needs no container engine. Without
 # IMAGE_BASE nothing is downloaded; such an image can be inspected, but a node refuses it. The base is for amd64.
-IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0
+IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0@sha256:b4c9637e032f667c52d1eccfa31ad8c63f1b035e8639f3f48a510536bf34032b
 IMAGE      ?= $(IMAGE_REPOSITORY):$(VERSION)
 IMAGE_FILE := csi-proxy_$(VERSION)_image.tar
 .PHONY: image
