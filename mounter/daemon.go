@@ -51,7 +51,9 @@ type endpoint struct {
 	version  apiversion.Version
 
 	turn chan struct{}    // has a value while a call connects, which takes as long as its context allows
-	conn *grpc.ClientConn // guarded by turn
+	conn *grpc.ClientConn // guarded by turn, as closed is
+
+	closed bool // for good
 }
 
 // errNoPipe means that the daemon does not run, or that the container does not have the pipe.
@@ -64,7 +66,10 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 		return nil, ctx.Err()
 	}
 	defer func() { <-e.turn }()
-	if e.conn != nil {
+	switch {
+	case e.closed:
+		return nil, errClosed()
+	case e.conn != nil:
 		return e.conn, nil
 	}
 	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
@@ -91,6 +96,7 @@ func (e *endpoint) path() string {
 func (e *endpoint) close() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
+	e.closed = true
 	if e.conn == nil {
 		return nil
 	}
@@ -262,7 +268,7 @@ func (d *daemon) remove(ctx context.Context, path string) error {
 	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path}))
 }
 
-func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
+func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 	if share.Privacy == PrivacyDefault && !share.RefuseOtherUser {
 		_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
 			RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,

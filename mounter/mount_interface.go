@@ -11,7 +11,6 @@ import (
 	"k8s.io/mount-utils"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // Mount implements mount.Interface. The source says what is mounted:
@@ -30,18 +29,17 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 func (m *Mounter) MountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
 	ctx := m.ctx
 	if number, err := strconv.ParseUint(source, 10, 32); err == nil {
-		disk := uint32(number)
 		_, err := m.Stage(ctx, StageRequest{
-			Path: target, Disk: nodeapi.Query{Number: &disk}, FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
+			Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
 		})
 		return err
 	}
 	if isRemote(source) {
-		share := Share{Remote: source}
+		share := SMB{Remote: source}
 		if all := slices.Concat(options, sensitiveOptions); len(all) >= 2 {
 			share.Username, share.Password = all[0], all[1]
 		}
-		_, err := m.Stage(ctx, StageRequest{Path: target, Share: share})
+		_, err := m.Stage(ctx, StageRequest{Path: target, Source: share})
 		return err
 	}
 	return m.mountLocal(ctx, source, target)
@@ -50,7 +48,7 @@ func (m *Mounter) MountSensitive(source, target, fstype string, options, sensiti
 // mountLocal mounts a volume, or links a path.
 func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 	const op = "mount volume at"
-	path, err := Path(target)
+	path, err := m.path(target)
 	if err != nil {
 		return during(op, target, err)
 	}
@@ -62,7 +60,7 @@ func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 		defer unlock()
 		return during(op, path, m.node.mount(ctx, source, path))
 	}
-	from, err := Path(source)
+	from, err := m.path(source)
 	if err != nil {
 		return during(op, path, err)
 	}
@@ -102,7 +100,7 @@ func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fst
 func (m *Mounter) Unmount(target string) error {
 	const op = "unmount volume at"
 	ctx := m.ctx
-	path, err := Path(target)
+	path, err := m.path(target)
 	if err != nil {
 		return during(op, target, err)
 	}
@@ -136,15 +134,19 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 //
 // If Windows does not report all mounts, List fails with the class Unavailable.
 func (m *Mounter) List() ([]mount.MountPoint, error) {
+	const op = "list mounts"
+	if err := m.open(); err != nil {
+		return nil, during(op, "", err)
+	}
 	points, err := m.list(m.ctx)
-	return points, during("list mounts", "", err)
+	return points, during(op, "", err)
 }
 
 // GetMountRefs implements mount.Interface: it returns the other paths of the volume or share at a
 // path. The list is empty if nothing is mounted there.
 func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 	const op = "list mounts of the volume at"
-	path, err := Path(pathname)
+	path, err := m.path(pathname)
 	if err != nil {
 		return nil, during(op, pathname, err)
 	}
@@ -157,7 +159,7 @@ func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 // replace it.
 func (m *Mounter) IsLikelyNotMountPoint(file string) (bool, error) {
 	const op = "look at"
-	path, err := Path(file)
+	path, err := m.path(file)
 	if err != nil {
 		return true, during(op, file, err)
 	}

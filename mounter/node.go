@@ -45,7 +45,7 @@ type node interface {
 	// remove removes a link, a mounted folder or an empty folder, and nothing behind it.
 	remove(ctx context.Context, path string) error
 
-	mapShare(ctx context.Context, share Share, path string) error
+	mapShare(ctx context.Context, share SMB, path string) error
 	unmapShare(ctx context.Context, remote string) error
 
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)

@@ -23,11 +23,11 @@ const (
 //
 // A link cannot be read-only: the kubelet makes the container's mount read-only.
 func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) error {
-	staging, err := Path(stagingPath)
+	staging, err := m.path(stagingPath)
 	if err != nil {
 		return during(opPublish, targetPath, err)
 	}
-	target, err := Path(targetPath)
+	target, err := m.path(targetPath)
 	if err != nil {
 		return during(opPublish, targetPath, err)
 	}
@@ -91,7 +91,7 @@ func (m *Mounter) bind(ctx context.Context, source, target string) error {
 // Unpublish removes a pod's link. The volume and its data stay. If nothing is there, Unpublish
 // succeeds. It fails if the path is a folder with content.
 func (m *Mounter) Unpublish(ctx context.Context, targetPath string) error {
-	target, err := Path(targetPath)
+	target, err := m.path(targetPath)
 	if err != nil {
 		return during(opUnpublish, targetPath, err)
 	}

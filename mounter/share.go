@@ -15,7 +15,7 @@ import (
 
 // stageShare connects a share and links the path to it. The link's path is locked; CSI Proxy orders
 // calls about one server itself.
-func (m *Mounter) stageShare(ctx context.Context, path string, share Share) error {
+func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error {
 	share.Remote = strings.TrimRight(strings.ReplaceAll(share.Remote, "/", `\`), `\`)
 	klog.FromContext(ctx).V(4).Info("Staging share", "remote", share.Remote, "path", path)
 	if dir, ok := parent(path); ok {

@@ -18,7 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -135,7 +134,7 @@ func stageReadOnly(k *kit) error {
 
 func stageWith(change func(*mounter.StageRequest)) func(context.Context, *kit) (any, error) {
 	return func(ctx context.Context, k *kit) (any, error) {
-		request := mounter.StageRequest{Path: staging, Disk: number(1)}
+		request := mounter.StageRequest{Path: staging, Source: number(1)}
 		if change != nil {
 			change(&request)
 		}
@@ -145,7 +144,7 @@ func stageWith(change func(*mounter.StageRequest)) func(context.Context, *kit) (
 }
 
 func stageShareWith(ctx context.Context, k *kit) (any, error) {
-	_, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Share: mounter.Share{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}})
+	_, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}})
 	return nil, err
 }
 
@@ -155,7 +154,7 @@ func unstageWith(request mounter.UnstageRequest) func(context.Context, *kit) (an
 }
 
 func unstageShare(k *kit) error {
-	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Remote: `\\files\data`})
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: mounter.SMB{Remote: `\\files\data`}})
 }
 
 func publish(ctx context.Context, k *kit) (any, error) { return nil, k.Publish(ctx, staging, target) }
@@ -181,10 +180,10 @@ func list(ctx context.Context, k *kit) (any, error) {
 var sweptVerbs = map[string]swept{
 	"stage a blank disk by number": {model: blankNode, run: stageWith(nil), undo: (*kit).unstage, back: nothing},
 	"stage an offline disk by serial": {
-		model: offlineNode, run: stageWith(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Serial: "WINSIM0001"} }), undo: (*kit).unstage, back: nothing,
+		model: offlineNode, run: stageWith(func(r *mounter.StageRequest) { r.Source = mounter.Disk{Serial: "WINSIM0001"} }), undo: (*kit).unstage, back: nothing,
 	},
 	"stage a disk with data by LUN": {
-		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{LUN: "0", Adapter: "1"} }), undo: (*kit).unstage, back: nothing,
+		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.Source = mounter.Disk{LUN: "0", Adapter: "1"} }), undo: (*kit).unstage, back: nothing,
 	},
 	"stage again": {run: stageWith(nil), back: nothing},
 	"stage read-only": {
@@ -194,7 +193,7 @@ var sweptVerbs = map[string]swept{
 		k.must(stageReadOnly(k))
 		return k.unstage()
 	}, run: stageWith(nil), undo: (*kit).unstage, back: nothing},
-	"stage over the mount of a lost disk": {prepare: loseDisk, run: stageWith(func(r *mounter.StageRequest) { r.Disk = number(2) })},
+	"stage over the mount of a lost disk": {prepare: loseDisk, run: stageWith(func(r *mounter.StageRequest) { r.Source = number(2) })},
 	"stage a share": {
 		model: blankNode, prepare: func(k *kit) error { return k.node.Mkdir(staging) }, run: stageShareWith, undo: unstageShare,
 	},
@@ -203,11 +202,11 @@ var sweptVerbs = map[string]swept{
 		return k.stageShare()
 	}, run: stageShareWith, undo: unstageShare},
 
-	"unstage":                   {run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)}), back: nothing},
+	"unstage":                   {run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)}), back: nothing},
 	"unstage, the disk stays":   {run: unstageWith(mounter.UnstageRequest{}), back: nothing},
-	"unstage what is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Disk: number(1)}), back: nothing},
-	"unstage, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)})},
-	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Remote: `\\files\data`}), mappingMayStay: true},
+	"unstage what is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Source: number(1)}), back: nothing},
+	"unstage, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)})},
+	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Source: mounter.SMB{Remote: `\\files\data`}}), mappingMayStay: true},
 	"unstage what is a share":   {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), mappingMayStay: true},
 
 	"publish":               {run: publish, undo: unpublish, back: restage},
@@ -236,7 +235,7 @@ var sweptVerbs = map[string]swept{
 	}, back: restage},
 	"staged at": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) { return k.StagedAt(ctx, target) }, back: restage},
 	"find disk": {model: blankNode, run: func(ctx context.Context, k *kit) (any, error) {
-		return k.FindDisk(ctx, nodeapi.Query{Serial: "WINSIM0001"})
+		return k.FindDisk(ctx, mounter.Disk{Serial: "WINSIM0001"})
 	}, back: nothing},
 }
 

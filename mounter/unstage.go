@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // UnstageRequest says what to unstage. Only Path is required.
@@ -21,12 +20,9 @@ type UnstageRequest struct {
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Disk are the keys of the disk. With them, a repetition takes the disk offline and makes it
-	// writable even if an earlier call was interrupted after it had unmounted the volume.
-	Disk nodeapi.Query
-	// Remote is the share that was staged. With it, a repetition disconnects the share even if an
-	// earlier call was interrupted after it had removed the link.
-	Remote string
+	// Source is what was staged. It is not required. With it, a repetition also completes a call that
+	// was interrupted when nothing was left at the path.
+	Source Source
 }
 
 const opUnstage = "unstage volume at"
@@ -47,9 +43,14 @@ const opUnstage = "unstage volume at"
 //
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
-	path, err := Path(request.Path)
+	path, err := m.path(request.Path)
 	if err != nil {
 		return during(opUnstage, request.Path, err)
+	}
+	if request.Source = sourceOf(request.Source); request.Source != nil {
+		if err := request.Source.check(StageRequest{}); err != nil {
+			return during(opUnstage, path, err)
+		}
 	}
 	unlock, err := m.locks.paths(ctx, path)
 	if err != nil {
@@ -67,29 +68,11 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := m.unstageShare(ctx, path, request.Remote); err != nil {
+	share, _ := request.Source.(SMB)
+	if err := m.unstageShare(ctx, path, share.Remote); err != nil || request.Source == nil {
 		return err
 	}
-	if request.Disk == (nodeapi.Query{}) {
-		return nil
-	}
-	number, err := m.node.findDisk(ctx, request.Disk)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // it is detached already
-		return nil
-	case failure.ClassOf(err) == failure.InUse:
-		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
-		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", path, "reason", err.Error())
-		return nil
-	case err != nil:
-		return err
-	}
-	unlock, err := m.locks.disk(ctx, number)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return m.letGo(ctx, number, request.Offline)
+	return request.Source.release(ctx, m, request)
 }
 
 // unstageVolume unmounts a volume, which may be gone.
