@@ -125,10 +125,10 @@ func twoPortals(t *testing.T, mpio bool) *winsim.Node {
 const target = "iqn.2025-01.com.example:two"
 
 // join logs in through a portal, with or without others.
-func join(t *testing.T, node *winsim.Node, address, secret string, multipath bool) (win.SessionID, error) {
+func join(t *testing.T, node *winsim.Node, address string, multipath bool) (win.SessionID, error) {
 	t.Helper()
 	return node.Login(t.Context(), win.Login{
-		Target: target, Portal: win.TargetPortal{Address: address, Port: 3260}, Auth: win.OneWayCHAP, User: "me", Secret: win.NewSecret(secret), Multipath: multipath,
+		Target: target, Portal: win.TargetPortal{Address: address, Port: 3260}, Auth: win.OneWayCHAP, User: "me", Secret: win.NewSecret("secret-of-me-12"), Multipath: multipath,
 	})
 }
 
@@ -162,12 +162,12 @@ func readable(t *testing.T, node *winsim.Node, number uint32) bool {
 // TestISCSI_Paths: with MPIO a second session is another way to the same disks, which are lost only with both.
 func TestISCSI_Paths(t *testing.T) {
 	node := twoPortals(t, true)
-	first, err := join(t, node, "10.0.0.10", "secret-of-me-12", false)
+	first, err := join(t, node, "10.0.0.10", false)
 	mustAll(t, err)
-	if _, err := join(t, node, "10.0.0.11", "secret-of-me-12", false); !bare(err, winerr.ISCSITargetAlreadyLoggedIn) {
+	if _, err := join(t, node, "10.0.0.11", false); !bare(err, winerr.ISCSITargetAlreadyLoggedIn) {
 		t.Errorf("a second session that does not allow for others: %v", err)
 	}
-	_, err = join(t, node, "10.0.0.11", "secret-of-me-12", true)
+	_, err = join(t, node, "10.0.0.11", true)
 	mustAll(t, err)
 	number := node.Describe().ISCSI.Targets[0].LUNs[0].Number
 	want := func(text string, answers bool) {
@@ -201,9 +201,9 @@ func TestISCSI_Paths(t *testing.T) {
 // its secret, and does not end while a file is open.
 func TestISCSI_Secrets(t *testing.T) {
 	node := twoPortals(t, false)
-	session, err := join(t, node, "10.0.0.10", "secret-of-me-12", false)
+	session, err := join(t, node, "10.0.0.10", false)
 	mustAll(t, err, node.SetISCSICHAP(target, &winsim.CHAP{User: "me", Secret: "secret-of-you12"}))
-	if _, err := join(t, node, "10.0.0.11", "secret-of-me-12", true); !bare(err, winerr.ISCSIAuthenticationFailure) {
+	if _, err := join(t, node, "10.0.0.11", true); !bare(err, winerr.ISCSIAuthenticationFailure) {
 		t.Errorf("a login with the old secret: %v", err)
 	}
 	lun := node.Describe().ISCSI.Targets[0].LUNs[0]
