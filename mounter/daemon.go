@@ -282,7 +282,8 @@ func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password, RefuseOtherUser: share.RefuseOtherUser,
 	}
 	if share.Privacy != PrivacyDefault {
-		request.Private = new(share.Privacy != PrivacyNotRequired)
+		private := share.Privacy != PrivacyNotRequired
+		request.Private = &private
 	}
 	err := ask(request)
 	probe := func() error { return ask(&extensionv1.NewSmbGlobalMappingRequest{}) } // no share
