@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
 // daemon is the node behind the pipes of CSI Proxy.
@@ -219,8 +221,15 @@ func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.GetVolumeId(), err
 }
 
-func (d *daemon) flush(ctx context.Context, id string) error {
-	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
+func (d *daemon) flush(ctx context.Context, id, path string) (string, error) {
+	if path != "" {
+		response, err := call(ctx, d.vols, extensionv1.NewVolumeFlushClient, extensionv1.VolumeFlushClient.WriteVolumeCache,
+			&extensionv1.Volume{Id: id, MountPaths: []string{path}})
+		if !isUnimplemented(err) {
+			return strings.Join(response.GetProblems(), "; "), err
+		}
+	}
+	return "", errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 }
 
 func (d *daemon) grow(ctx context.Context, id string) error {
@@ -253,6 +262,15 @@ func (d *daemon) exists(ctx context.Context, path string) (bool, error) {
 func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
 	response, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.IsSymlink, &filesystemv1.IsSymlinkRequest{Path: path})
 	return response.GetIsSymlink(), err
+}
+
+func (d *daemon) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := call(ctx, d.files, extensionv1.NewPathsClient, extensionv1.PathsClient.ListDirectory, &extensionv1.Path{Path: dir})
+	var entries []fsapi.DirectoryEntry
+	for _, e := range response.GetEntries() {
+		entries = append(entries, fsapi.DirectoryEntry{Name: e.Name, Type: fsapi.EntryType(e.Type), Target: e.Target})
+	}
+	return entries, !response.GetTruncated(), err
 }
 
 func (d *daemon) makeDir(ctx context.Context, path string) error {
@@ -290,7 +308,15 @@ func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 	return lacks(err, probe, "map share", share.Remote, "the options Privacy and RefuseOtherUser", omitOption)
 }
 
-func (d *daemon) unmapShare(ctx context.Context, remote string) error {
+// unmapShare of a daemon that cannot except a link keeps the share until the link is gone.
+func (d *daemon) unmapShare(ctx context.Context, remote, except string) error {
+	if except != "" {
+		err := errOf(call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.RemoveSmbGlobalMapping,
+			&extensionv1.RemoveSmbGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
+		if !isUnimplemented(err) {
+			return err
+		}
+	}
 	return errOf(call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}))
 }
 

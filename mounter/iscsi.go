@@ -16,9 +16,11 @@ func (s ISCSI) check(r StageRequest) error {
 	return newError(failure.Unsupported, opCheck, "", "iSCSI is not supported yet; log in with package iscsi, and stage the Disk")
 }
 
-// stage finds the disk, and goes on as with a Disk: m.stageDisk.
+// stage looks at the path first, m.checkFree, then finds the disk, and goes on as with a Disk: m.stageDisk.
 func (s ISCSI) stage(context.Context, *Mounter, string, StageRequest) (Staged, error) {
 	return Staged{}, nil
 }
 
-func (s ISCSI) release(context.Context, *Mounter, UnstageRequest) error { return nil }
+func (s ISCSI) release(context.Context, *Mounter, string, UnstageRequest) error { return nil }
+
+func (s ISCSI) keys() Source { return s }

@@ -166,8 +166,9 @@ func (l *library) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.VolumeID, err
 }
 
-func (l *library) flush(ctx context.Context, id string) error {
-	return errOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id}))
+func (l *library) flush(ctx context.Context, id, path string) (string, error) {
+	response, err := responseOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id, TargetPath: path}))
+	return response.Loss, err
 }
 
 func (l *library) grow(ctx context.Context, id string) error {
@@ -194,6 +195,11 @@ func (l *library) leads(ctx context.Context, path string) (bool, error) {
 	return response.IsSymlink, err
 }
 
+func (l *library) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := responseOf(l.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: dir}))
+	return response.Entries, !response.Truncated, err
+}
+
 func (l *library) makeDir(ctx context.Context, path string) error {
 	return errOf(l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path}))
 }
@@ -213,8 +219,8 @@ func (l *library) mapShare(ctx context.Context, share SMB, path string) error {
 	}))
 }
 
-func (l *library) unmapShare(ctx context.Context, remote string) error {
-	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}))
+func (l *library) unmapShare(ctx context.Context, remote, except string) error {
+	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/mount-utils"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
 // Mount implements mount.Interface. The source says what is mounted:
@@ -78,10 +79,12 @@ func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 	return during(op, path, m.bind(ctx, from, path))
 }
 
+// volumePrefix is how the id of a volume begins.
+const volumePrefix = `\\?\Volume{`
+
 // isVolume reports whether a source has the form of a volume's id.
 func isVolume(source string) bool {
-	const prefix = `\\?\volume{`
-	return len(source) > len(prefix) && strings.EqualFold(source[:len(prefix)], prefix)
+	return len(source) > len(volumePrefix) && strings.EqualFold(source[:len(volumePrefix)], volumePrefix)
 }
 
 // MountSensitiveWithoutSystemd implements mount.Interface, see Mount.
@@ -95,8 +98,8 @@ func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fst
 	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
 }
 
-// Unmount implements mount.Interface: it writes what is cached, and removes the mounted folder or
-// link. A share is disconnected unless another link uses it. The disk stays online.
+// Unmount implements mount.Interface: it removes a link or, after it has written what is cached, a mounted folder. A share
+// is disconnected unless another link uses it. The disk stays online. Unmount fails while a pod's link leads to the path.
 func (m *Mounter) Unmount(target string) error {
 	const op = "unmount volume at"
 	ctx := m.ctx
@@ -115,17 +118,31 @@ func (m *Mounter) Unmount(target string) error {
 // unmount removes what is at a path, which can be a mounted folder, a pod's link to one, or a link to
 // a share.
 func (m *Mounter) unmount(ctx context.Context, path string) error {
-	id, err := m.node.mountedAt(ctx, path)
+	if err := m.checkUnpublished(ctx, path); err != nil {
+		return err
+	}
+	at, err := m.look(ctx, path)
+	if err != nil {
+		return err
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return m.unstageShare(ctx, path, "")
-	case err != nil:
+	case at.kind == fsapi.LinkEntry && isRemote(at.target):
+		err = m.node.unmapShare(ctx, at.target, path)
+	case at.kind == fsapi.MountEntry && at.guessed:
+		_, err = m.node.flush(ctx, at.target, "")
+		err = ignoreMissing(err)
+	case at.kind == fsapi.MountEntry:
+		err = m.node.unmount(ctx, at.target, path)
+	}
+	if err != nil {
 		return err
 	}
-	if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
+	if err := m.remove(ctx, path); err != nil {
 		return err
 	}
-	return m.remove(ctx, path)
+	m.links.forget(path)
+	m.end(path)
+	return nil
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'

@@ -31,6 +31,7 @@ package mounter
 import (
 	"context"
 	"io/fs"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/mount-utils"
@@ -44,6 +45,10 @@ type Mounter struct {
 	mode   Mode
 	locks  *locks
 	closed *atomic.Bool
+	links  *links
+	// begun are the sources of the volumes that Stage has begun to stage, by path. With them Unstage also undoes a
+	// call of Stage that was interrupted before anything was at the path.
+	begun *sync.Map
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
 	ctx context.Context //nolint:containedctx // mount.Interface is published without
 }
@@ -66,7 +71,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, begun: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -45,18 +44,6 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 	return during(opPublish, target, m.bind(ctx, staging, target))
 }
 
-// remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can
-// do about it: the API has an option for that, and the mounter has none.
-func (m *Mounter) remove(ctx context.Context, path string) error {
-	err := m.node.remove(ctx, path)
-	what, _, isFull := strings.Cut(failure.Message(err), "; set force")
-	if !isFull {
-		return err
-	}
-	code, _ := failure.WindowsCode(err)
-	return &nodeError{class: failure.InUse, code: code, text: what + "; files that are not of a volume stay, so move them away"}
-}
-
 func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
 	leads, err := m.node.leads(ctx, staging)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,6 +63,7 @@ func (m *Mounter) bind(ctx context.Context, source, target string) error {
 			return err
 		}
 	}
+	m.links.add(target, source) // before it is there, so that no link is missed
 	err := m.node.link(ctx, target, source)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -101,5 +89,9 @@ func (m *Mounter) Unpublish(ctx context.Context, targetPath string) error {
 	}
 	defer unlock()
 	klog.FromContext(ctx).V(4).Info("Unpublishing", "target", target)
-	return during(opUnpublish, target, m.remove(ctx, target))
+	err = m.remove(ctx, target)
+	if err == nil {
+		m.links.forget(target)
+	}
+	return during(opUnpublish, target, err)
 }

@@ -22,8 +22,10 @@ type Source interface {
 	check(request StageRequest) error
 	// stage makes the volume appear at a path, which is locked.
 	stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error)
-	// release ends what Stage began, as far as it can be found without the path, at which nothing is left.
-	release(ctx context.Context, m *Mounter, request UnstageRequest) error
+	// release ends what Stage has begun and is not to be seen at the path. The path is removed afterwards.
+	release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error
+	// keys is the source without what must not be remembered.
+	keys() Source
 }
 
 // Disk says which disk of the node to use, by one key or several: serial number, page 83, LUN, NVMe ids,
@@ -114,21 +116,27 @@ func (d Disk) check(r StageRequest) error {
 }
 
 func (d Disk) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
+	there, err := m.checkFree(ctx, path)
+	if err != nil {
+		return Staged{}, err
+	}
 	number, err := m.find(ctx, d)
 	if err != nil {
 		return Staged{}, err
 	}
-	return m.stageDisk(ctx, number, path, request)
+	return m.stageDisk(ctx, number, path, there, request)
 }
 
-func (d Disk) release(ctx context.Context, m *Mounter, request UnstageRequest) error {
+func (d Disk) keys() Source { return d }
+
+func (d Disk) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
 	number, err := m.node.findDisk(ctx, nodeapi.Query(d))
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it is detached already
 		return nil
 	case failure.ClassOf(err) == failure.InUse:
 		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
-		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", request.Path, "reason", err.Error())
+		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", path, "reason", err.Error())
 		return nil
 	case err != nil:
 		return err
@@ -138,7 +146,17 @@ func (d Disk) release(ctx context.Context, m *Mounter, request UnstageRequest) e
 		return err
 	}
 	defer unlock()
-	return m.letGo(ctx, number, request.Offline)
+	volumes, err := m.node.volumes(ctx, number)
+	if err != nil {
+		return m.unlessGone(ctx, number, err)
+	}
+	for _, id := range volumes {
+		// A call of Stage that was interrupted may still mount it. This waits for that, and otherwise does nothing.
+		if err := m.node.unmount(ctx, id, path); ignoreMissing(err) != nil {
+			return err
+		}
+	}
+	return m.letGo(ctx, number, path, "", request.Offline)
 }
 
 func (s SMB) check(r StageRequest) error {
@@ -159,5 +177,10 @@ func (s SMB) stage(ctx context.Context, m *Mounter, path string, _ StageRequest)
 	return Staged{}, m.stageShare(ctx, path, s)
 }
 
-// release has nothing to do: Unstage disconnects the share when it removes the link.
-func (s SMB) release(context.Context, *Mounter, UnstageRequest) error { return nil }
+func (s SMB) keys() Source { return SMB{Remote: s.Remote} }
+
+// release disconnects the share. If a call of Stage that was interrupted still connects it, and makes the link, this
+// waits for that.
+func (s SMB) release(ctx context.Context, m *Mounter, path string, _ UnstageRequest) error {
+	return m.node.unmapShare(ctx, s.Remote, path)
+}

@@ -83,20 +83,30 @@ func (r StageRequest) check() error {
 	return r.Source.check(r)
 }
 
-// stageDisk mounts the volume of a disk.
-func (m *Mounter) stageDisk(ctx context.Context, number uint32, path string, request StageRequest) (Staged, error) {
+// stageDisk mounts the volume of a disk at a path, where there is the volume that checkFree has returned.
+func (m *Mounter) stageDisk(ctx context.Context, number uint32, path, there string, request StageRequest) (Staged, error) {
 	unlock, err := m.locks.disk(ctx, number)
 	if err != nil {
 		return Staged{}, err
 	}
 	defer unlock()
-	// A path that is not allowed is an error before the disk is changed.
-	if _, err := m.node.exists(ctx, path); err != nil {
-		return Staged{}, err
+	if there != "" {
+		switch on, err := m.node.diskOf(ctx, there); {
+		case errors.Is(err, fs.ErrNotExist): // it is replaced
+			there = ""
+		case err != nil:
+			return Staged{}, err
+		case on != number:
+			return Staged{}, newError(failure.Exists, "look at", path, "a volume of disk %d is mounted there; unstage that volume first", on)
+		}
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
-	id, err := m.prepare(ctx, number, path, request)
+	m.begin(path, request.Source)
+	id, err := m.prepare(ctx, number, path, there, request)
 	if err != nil {
+		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
+			m.end(path)
+		}
 		return Staged{}, err
 	}
 	if err := m.clearPath(ctx, path, id); err != nil {
@@ -107,6 +117,11 @@ func (m *Mounter) stageDisk(ctx context.Context, number uint32, path string, req
 	}
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
+
+// begin remembers the source of a volume, until end.
+func (m *Mounter) begin(path string, source Source) { m.begun.Store(pathKey(path), source.keys()) }
+
+func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
 
 // find returns the number of a disk. One that was just attached may need a rescan to be seen.
 func (m *Mounter) find(ctx context.Context, disk Disk) (uint32, error) {
@@ -122,9 +137,9 @@ func (m *Mounter) find(ctx context.Context, disk Disk) (uint32, error) {
 }
 
 // prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
-func (m *Mounter) prepare(ctx context.Context, number uint32, path string, request StageRequest) (string, error) {
+func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string, request StageRequest) (string, error) {
 	if request.ReadOnly {
-		return m.prepareReadOnly(ctx, number, path)
+		return m.prepareReadOnly(ctx, number, path, there)
 	}
 	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
 	// only when it is writable; PartitionDisk sees to that.
@@ -154,8 +169,8 @@ func (m *Mounter) prepare(ctx context.Context, number uint32, path string, reque
 
 // prepareReadOnly writes nothing to the disk, and gives Windows no moment to do so. A disk that is not
 // fit for it is released, because nothing will be unstaged.
-func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path string) (string, error) {
-	if err := m.unmountWritable(ctx, number, path); err != nil {
+func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path, there string) (string, error) {
+	if err := m.unmountWritable(ctx, number, path, there); err != nil {
 		return "", err
 	}
 	if err := m.node.onlineReadOnly(ctx, number); err != nil {
@@ -169,7 +184,7 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path strin
 		}
 	}
 	if failure.ClassOf(err) == failure.InUse {
-		if releaseErr := m.letGo(ctx, number, false); releaseErr != nil {
+		if releaseErr := m.letGo(ctx, number, path, "", false); releaseErr != nil {
 			klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", releaseErr.Error())
 		}
 	}
@@ -177,20 +192,19 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path strin
 }
 
 // unmountWritable takes a writable disk away from the staging path, where an earlier life may have left
-// it: to become read-only it goes offline, which is refused for a disk that is mounted.
-func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path string) error {
+// it: to become read-only it goes offline, which is refused for a disk that is mounted. A pod that uses it keeps it.
+func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path, there string) error {
+	if there == "" {
+		return nil
+	}
 	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil || readOnly {
 		return err
 	}
-	id, err := m.node.mountedAt(ctx, path)
-	if err != nil {
-		return ignoreMissing(err)
+	if err := m.checkUnpublished(ctx, path); err != nil {
+		return err
 	}
-	if on, err := m.node.diskOf(ctx, id); err != nil || on != number {
-		return ignoreMissing(err)
-	}
-	return m.node.unmount(ctx, id, path)
+	return m.node.unmount(ctx, there, path)
 }
 
 func errBlank(number uint32) error {

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // UnstageRequest says what to unstage. Only Path is required.
@@ -61,50 +64,98 @@ func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
 }
 
 func (m *Mounter) unstage(ctx context.Context, path string, request UnstageRequest) error {
-	id, err := m.node.mountedAt(ctx, path)
-	switch {
-	case err == nil:
-		return m.unstageVolume(ctx, path, id, request)
-	case !errors.Is(err, fs.ErrNotExist):
+	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	share, _ := request.Source.(SMB)
-	if err := m.unstageShare(ctx, path, share.Remote); err != nil || request.Source == nil {
+	if begun, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
+		request.Source, _ = begun.(Source)
+	}
+	if err := m.takeAway(ctx, path, request); err != nil {
 		return err
 	}
-	return request.Source.release(ctx, m, request)
+	m.end(path)
+	return nil
 }
 
-// unstageVolume unmounts a volume, which may be gone.
-func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request UnstageRequest) error {
-	number, err := m.node.diskOf(ctx, id)
-	gone := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !gone {
+// takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
+func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest) error {
+	at, err := m.look(ctx, path)
+	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).V(4).Info("Unstaging volume", "path", path, "volume", id, "gone", gone)
-	if !gone {
+	switch {
+	case at.kind == fsapi.MountEntry:
+		return m.unstageVolume(ctx, path, at.target, request.Offline)
+	case at.kind == fsapi.LinkEntry && isRemote(at.target):
+		return m.unstageShare(ctx, path, at.target)
+	case at.kind == fsapi.LinkEntry && !at.guessed:
+		return newError(failure.InUse, "look at", path, "it is a link to %s, not a staged volume; a pod may use it", at.target)
+	case at.kind == fsapi.SubdirectoryEntry:
+		if err := m.checkEmpty(ctx, path); err != nil {
+			return err
+		}
+	case at.kind == fsapi.FileEntry:
+		return errForeign("look at", path, "it is not a folder", 0)
+	}
+	switch {
+	case request.Source != nil:
+		if err := request.Source.release(ctx, m, path, request); err != nil {
+			return err
+		}
+	case at.kind == fsapi.LinkEntry:
+		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not report where the link leads", "path", path)
+	}
+	return m.remove(ctx, path)
+}
+
+// unstageVolume takes a volume from a path. Its disk, or only the volume while the disk is offline, may be gone.
+func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bool) error {
+	number, found, err := m.diskBehind(ctx, id)
+	if err != nil {
+		return err
+	}
+	klog.FromContext(ctx).V(4).Info("Unstaging volume", "path", path, "volume", id, "gone", !found)
+	if found {
 		unlock, err := m.locks.disk(ctx, number)
 		if err != nil {
 			return err
 		}
 		defer unlock()
+		if err := m.letGo(ctx, number, path, id, offline); err != nil {
+			return err
+		}
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
 	}
-	if err := m.remove(ctx, path); err != nil {
-		return err
+	return m.remove(ctx, path)
+}
+
+// diskBehind returns the disk of a volume, also if the disk is offline, as an interrupted call of Unstage leaves it.
+// Windows then does not know the volume, but usually names volumes after their partitions.
+func (m *Mounter) diskBehind(ctx context.Context, id string) (number uint32, found bool, err error) {
+	number, err = m.node.diskOf(ctx, id)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return number, err == nil, err
 	}
-	if gone {
-		return nil
+	number, err = m.node.findDisk(ctx, nodeapi.Query{Partition: strings.TrimSuffix(id[len(volumePrefix):], `}\`)})
+	switch failure.ClassOf(err) {
+	case failure.None:
+		return number, true, nil
+	case failure.NotFound, failure.InUse: // it is gone, or copies cannot be distinguished
+		return 0, false, nil
+	case failure.Unavailable, failure.Unsupported:
+		klog.FromContext(ctx).Info("A volume does not exist any more, and its disk cannot be found", "volume", id, "reason", err.Error())
+		return 0, false, nil
+	default:
+		return 0, false, err
 	}
-	return m.letGo(ctx, number, request.Offline)
 }
 
 // letGo takes a disk offline if it must be so or is read-only, and makes it writable. It leaves a disk
-// alone that is mounted somewhere: a pod may use it. A drive letter keeps only a writable disk online.
-func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error {
+// alone that is mounted at another path: a pod may use it. A drive letter keeps only a writable disk online. The volume
+// with the id is at the path, and is flushed before; both may be empty.
+func (m *Mounter) letGo(ctx context.Context, number uint32, path, id string, offline bool) error {
 	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil {
 		return m.unlessGone(ctx, number, err)
@@ -112,25 +163,33 @@ func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error 
 	if !offline && !readOnly {
 		return nil
 	}
-	pathsOf := m.pathsOf
-	if readOnly {
-		pathsOf = m.foldersOf
-	}
-	paths, err := pathsOf(ctx, number)
+	paths, err := m.pathsOf(ctx, number)
 	if err != nil {
 		return m.unlessGone(ctx, number, err)
 	}
-	if len(paths) > 0 {
-		klog.FromContext(ctx).Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", paths)
+	log := klog.FromContext(ctx)
+	others := slices.DeleteFunc(paths, func(other string) bool {
+		return pathKey(other) == pathKey(path) || readOnly && len(pathKey(other)) == len("c:")
+	})
+	if len(others) > 0 {
+		log.Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", others)
 		return nil
 	}
-	if err := m.node.setOnline(ctx, number, false); err != nil {
-		return m.unlessGone(ctx, number, err)
+	loss := ""
+	if id != "" {
+		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
+			return err
+		}
 	}
-	if !readOnly {
+	err = m.node.setOnline(ctx, number, false)
+	if err == nil && readOnly {
+		err = m.makeWritable(ctx, number)
+	}
+	if err != nil && loss != "" && ctx.Err() == nil {
+		log.Error(err, "Disk stays as it is, because it has failed; what was written last may be lost", "disk", number, "path", path, "flush", loss)
 		return nil
 	}
-	return m.unlessGone(ctx, number, m.makeWritable(ctx, number))
+	return m.unlessGone(ctx, number, err)
 }
 
 // pathsOf returns where the volumes of a disk are mounted. An offline disk has none.
@@ -144,12 +203,6 @@ func (m *Mounter) pathsOf(ctx context.Context, number uint32) ([]string, error) 
 		return nil, nil
 	}
 	return paths, err
-}
-
-// foldersOf is pathsOf without drive letters.
-func (m *Mounter) foldersOf(ctx context.Context, number uint32) ([]string, error) {
-	paths, err := m.pathsOf(ctx, number)
-	return slices.DeleteFunc(paths, func(path string) bool { return len(pathKey(path)) == len("c:") }), err
 }
 
 // unlessGone forgives an error if the disk is gone. One question that a disk does not answer is no

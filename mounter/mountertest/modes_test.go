@@ -30,6 +30,8 @@ type kit struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // that of the case
 	node *winsim.Node
+	// option opened the Mounter.
+	option mounter.Option
 }
 
 func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
@@ -51,7 +53,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 		t.Fatalf("mode %s, want %s", m.Mode(), mode)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
+	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option}
 }
 
 // number is the disk with a number.
@@ -144,12 +146,7 @@ var cases = map[string]struct {
 			Number: 7, Size: winsim.GiB, Bus: winsim.BusSAS, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}},
 		})
 		k.must(err)
-		before, err := k.node.DiskFingerprint(7)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.Source = number(7) })
-		after, err := k.node.DiskFingerprint(7)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(7, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(7) }) })
 	}, want: want{failure.InUse, "Linux"}},
 	"another file system": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" })
@@ -158,12 +155,7 @@ var cases = map[string]struct {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{} })
 	}, want: want{failure.Invalid, "has no keys"}},
 	"outside the working directories": {run: func(k *kit) (any, error) {
-		before, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` })
-		after, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(1, func() error { return k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` }) })
 	}, want: want{failure.Denied, `C:\Windows`}},
 	"format options": {run: func(k *kit) (any, error) {
 		k.must(k.stage(func(r *mounter.StageRequest) {
@@ -189,17 +181,96 @@ var cases = map[string]struct {
 		return readOnly != nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
 	"read-only, but blank": {run: func(k *kit) (any, error) {
-		before, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true })
-		after, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(1, func() error { return stageReadOnly(k) })
 	}, want: want{failure.InUse, "no file system"}},
 	"another volume at the staging path": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = number(2) })
+		return k.untouched(2, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(2) }) })
 	}, want: want{failure.Exists, staging}},
+	"a share at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.Exists, staging}},
+	"a folder with content at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.InUse, "move them away"}},
+	"a file at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging, "data"))
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.InUse, "move them away"}},
+	"a folder with content where a share is staged": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		err := k.stageShare()
+		return k.node.Describe().SMBMappings, err
+	}, want: want{failure.InUse, "move them away"}},
+	"read-only where a pod writes": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := stageReadOnly(k)
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"read-only where it was writable": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(stageReadOnly(k))
+		return k.node.WriteFile(staging+`\file`, "text") != nil, nil
+	}},
+	"unstage what is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.Unpublish(k.ctx, target))
+		k.must(k.unstage())
+		info, infoErr := k.node.DiskInfo(1)
+		k.must(infoErr)
+		return info.Offline, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage what was published before a restart of the driver": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.restart()
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.node.RemoveAll(target)) // not by this driver
+		k.must(k.unstage())
+		return k.node.Exists(staging), err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage a share that is published": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unmount what is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.Unmount(staging)
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.Unmount(target))
+		k.must(k.Unmount(staging))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage one of two paths, the other is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }))
+		k.must(k.Publish(k.ctx, staging+"2", target))
+		k.must(k.unstage())
+		return nil, k.node.WriteFile(target+`\file`, "text")
+	}},
+	"an unstage that was interrupted, without keys": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		_, err := k.node.Inject(winsim.Fault{Call: "SetDiskAttributes", Error: 5, Times: 1})
+		k.must(err)
+		first := unstagePath(k)
+		k.restart()
+		k.must(unstagePath(k))
+		info, err := k.node.DiskInfo(1)
+		k.must(err)
+		return fmt.Sprint(info.Offline, k.node.Exists(staging)), first
+	}, want: want{failure.Denied, "disk 1"}},
 	"the disk is gone at unstage": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.node.DetachDisk(1))
@@ -409,6 +480,19 @@ func plainServer() winsim.Model {
 	model := winsim.Default()
 	model.SMBServers[0].NoEncryption = true
 	return model
+}
+
+// untouched returns whether a call has left a disk as it was.
+func (k *kit) untouched(disk uint32, call func() error) (bool, error) {
+	before, err := k.node.DiskFingerprint(disk)
+	k.must(err)
+	callErr := call()
+	after, err := k.node.DiskFingerprint(disk)
+	k.must(err)
+	if before != after {
+		k.t.Errorf("disk %d has changed", disk)
+	}
+	return before == after, callErr
 }
 
 // findByKeys stages the data disks by each key that they have, and returns which.

@@ -115,11 +115,24 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 	if mappings, err := node.SMBMappings(t.Context()); err != nil || len(mappings) > 0 || node.Exists(staging) || node.Exists(staging+"2") {
 		t.Errorf("a refused option left %v, %v", mappings, err)
 	}
+	before, err := node.DiskFingerprint(1)
+	must(t, err)
+	must(t, node.WriteFile(staging+`\precious`, "data"))
+	full := stageDisk(func(*mounter.StageRequest) {})
+	if after, err := node.DiskFingerprint(1); failure.ClassOf(full) != failure.InUse || err != nil || after != before {
+		t.Errorf("a folder with content: %v; the disk has changed: %t, %v", full, after != before, err)
+	}
+	must(t, node.RemoveAll(staging+`\precious`))
 	must(t, stageDisk(func(*mounter.StageRequest) {}))
 	must(t, node.WriteFile(staging+`\file`, "text"))
-	before, err := m.Stats(t.Context(), staging)
-	if err != nil || before.TotalBytes == 0 {
-		t.Errorf("stats of a volume: %+v, %v", before, err)
+	must(t, m.Publish(t.Context(), staging, target))
+	if err := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging}); failure.ClassOf(err) != failure.InUse {
+		t.Errorf("unstage what is published: %v", err)
+	}
+	must(t, m.Unpublish(t.Context(), target))
+	usage, err := m.Stats(t.Context(), staging)
+	if err != nil || usage.TotalBytes == 0 {
+		t.Errorf("stats of a volume: %+v, %v", usage, err)
 	}
 	wantLacking(t, stageDisk(func(r *mounter.StageRequest) { r.ReadOnly = true }), "ReadOnly", "omit the option")
 	must(t, stageShare(func(*mounter.SMB) {}))

@@ -18,8 +18,8 @@ import (
 )
 
 // Query says which disk to find, by one key or several. A key that is nil, empty or 0 does not
-// count. Texts are compared as they are, except that case does not matter in Path, Bus, EUI64 and
-// NGUID.
+// count. Texts are compared as they are, except that case does not matter in Path, Bus, EUI64, NGUID and
+// Partition.
 type Query struct {
 	Number *uint32
 	Path   string
@@ -39,6 +39,9 @@ type Query struct {
 	NamespaceID  uint32
 	EUI64, NGUID string
 	Size         int64
+	// Partition is the GUID of a GPT partition. Windows gives it to the partition's volume, \\?\Volume{GUID}\, so the disk
+	// of a volume is found by it also while it is offline. Copies of a disk have the same.
+	Partition string
 }
 
 // AmbiguousError says that more than one disk has the keys of a query. A caller that takes any of
@@ -218,6 +221,7 @@ const (
 	askAddress
 	askLocation
 	askSize
+	askLayout
 	askAll = 1<<iota - 1
 )
 
@@ -271,6 +275,10 @@ func (q Query) keys(d Disk) []key {
 	if d.Size != nil {
 		size = *d.Size
 	}
+	var ids []string
+	for _, p := range d.Partitions {
+		ids = append(ids, p.ID)
+	}
 	prefix := key{"serial number beginning with", q.SerialPrefix, d.Serial, q.SerialPrefix != "", strings.HasPrefix(d.Serial, q.SerialPrefix), askDescriptor}
 	return []key{
 		text("number", number(q.Number), number(d.Number), askNumber),
@@ -287,6 +295,7 @@ func (q Query) keys(d Disk) []key {
 		folded("EUI-64", q.EUI64, d.EUI64, askDescriptor|askIdentifiers),
 		folded("NGUID", q.NGUID, d.NGUID, askDescriptor|askIdentifiers),
 		text("size", count(q.Size), count(size), askSize),
+		{"partition", q.Partition, strings.Join(ids, " "), q.Partition != "", slices.ContainsFunc(ids, func(id string) bool { return strings.EqualFold(id, q.Partition) }), askLayout},
 	}
 }
 

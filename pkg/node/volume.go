@@ -127,7 +127,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 	if l.locate(ctx, id, v); v.removed {
 		return
 	}
-	l.content(ctx, id, v)
+	// Before the disk is asked, which may hang: the mount manager knows it.
 	paths, err := l.m.VolumePaths(ctx, id)
 	v.failed.add("mount paths", err)
 	v.MountPathsListed = err == nil
@@ -138,6 +138,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 		v.MountPaths = append(v.MountPaths, path)
 	}
 	slices.Sort(v.MountPaths)
+	l.content(ctx, id, v)
 	if v.State == Formatted { // last, because everything before it is more important
 		l.format(ctx, id, v)
 	}

@@ -239,7 +239,8 @@ func (x *Node) GetSharesFailed() bool {
 // are, except that case does not matter in device, bus, eui64 and nguid.
 type FindDiskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, and those of NVMe.
+	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, those of NVMe, and the id of
+	// one partition.
 	Disk               *Disk  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
 	SerialNumberPrefix string `protobuf:"bytes,2,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
 	// Of the location. If the adapter is the name of an iSCSI target, lun_id is that at the target, and FindDisk waits up
@@ -1104,6 +1105,58 @@ func (x *NewSmbGlobalMappingRequest) GetRefuseOtherUser() bool {
 	return false
 }
 
+type RemoveSmbGlobalMappingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RemotePath    string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
+	ExceptLink    string                 `protobuf:"bytes,2,opt,name=except_link,json=exceptLink,proto3" json:"except_link,omitempty"` // the absolute path of a link; empty means that every link counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSmbGlobalMappingRequest) Reset() {
+	*x = RemoveSmbGlobalMappingRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSmbGlobalMappingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
+
+func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
+	if x != nil {
+		return x.RemotePath
+	}
+	return ""
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetExceptLink() string {
+	if x != nil {
+		return x.ExceptLink
+	}
+	return ""
+}
+
 type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // absolute, in a working directory
@@ -1113,7 +1166,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1178,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1191,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Path) GetPath() string {
@@ -1159,7 +1212,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1224,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1237,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1212,7 +1265,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1277,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1290,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1266,7 +1319,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1331,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1344,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Entry) GetName() string {
@@ -1324,7 +1377,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1389,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1402,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1370,7 +1423,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1435,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1448,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1554,7 +1607,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\aprivate\x18\x05 \x01(\bH\x00R\aprivate\x88\x01\x01\x12*\n" +
 	"\x11refuse_other_user\x18\x06 \x01(\bR\x0frefuseOtherUserB\n" +
 	"\n" +
-	"\b_private\"\x1a\n" +
+	"\b_private\"a\n" +
+	"\x1dRemoveSmbGlobalMappingRequest\x12\x1f\n" +
+	"\vremote_path\x18\x01 \x01(\tR\n" +
+	"remotePath\x12\x1f\n" +
+	"\vexcept_link\x18\x02 \x01(\tR\n" +
+	"exceptLink\"\x1a\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"Q\n" +
 	"\x05Space\x12\x1f\n" +
@@ -1581,9 +1639,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x0fSetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12M\n" +
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
-	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
+	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002a\n" +
+	"\vVolumeFlush\x12R\n" +
+	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
-	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
+	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x00\x12h\n" +
+	"\x16RemoveSmbGlobalMapping\x124.csiproxy.extension.v1.RemoveSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
 	"\x05Paths\x12K\n" +
 	"\fGetPathStats\x12\x1b.csiproxy.extension.v1.Path\x1a\x1c.csiproxy.extension.v1.Space\"\x00\x12P\n" +
 	"\rListDirectory\x12\x1b.csiproxy.extension.v1.Path\x1a .csiproxy.extension.v1.Directory\"\x002[\n" +
@@ -1602,25 +1663,26 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
-	(*DescribeNodeRequest)(nil),        // 0: csiproxy.extension.v1.DescribeNodeRequest
-	(*Node)(nil),                       // 1: csiproxy.extension.v1.Node
-	(*FindDiskRequest)(nil),            // 2: csiproxy.extension.v1.FindDiskRequest
-	(*Disk)(nil),                       // 3: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                  // 4: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                     // 5: csiproxy.extension.v1.Volume
-	(*Link)(nil),                       // 6: csiproxy.extension.v1.Link
-	(*Share)(nil),                      // 7: csiproxy.extension.v1.Share
-	(*Session)(nil),                    // 8: csiproxy.extension.v1.Session
-	(*NewSmbGlobalMappingRequest)(nil), // 9: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*Path)(nil),                       // 10: csiproxy.extension.v1.Path
-	(*Space)(nil),                      // 11: csiproxy.extension.v1.Space
-	(*Directory)(nil),                  // 12: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                      // 13: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                // 14: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),               // 15: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),              // 16: google.protobuf.Empty
+	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
+	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
+	(*FindDiskRequest)(nil),               // 2: csiproxy.extension.v1.FindDiskRequest
+	(*Disk)(nil),                          // 3: csiproxy.extension.v1.Disk
+	(*Partition)(nil),                     // 4: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 5: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 6: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 7: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 8: csiproxy.extension.v1.Session
+	(*NewSmbGlobalMappingRequest)(nil),    // 9: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 10: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 11: csiproxy.extension.v1.Path
+	(*Space)(nil),                         // 12: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 13: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 14: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 15: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 16: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 17: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	3,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
@@ -1630,28 +1692,32 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	8,  // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
 	3,  // 5: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
 	4,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	13, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	14, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
 	6,  // 8: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
 	0,  // 9: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
 	2,  // 10: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
 	3,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
 	3,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
 	5,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 14: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	10, // 15: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	10, // 16: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	14, // 17: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 18: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 19: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	16, // 20: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 21: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	16, // 22: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	16, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	11, // 24: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	12, // 25: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	15, // 26: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	18, // [18:27] is the sub-list for method output_type
-	9,  // [9:18] is the sub-list for method input_type
+	5,  // 14: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	9,  // 15: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	10, // 16: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	11, // 17: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	11, // 18: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	15, // 19: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 20: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	3,  // 21: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	17, // 22: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	3,  // 23: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	17, // 24: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	5,  // 25: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	17, // 26: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	17, // 27: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	12, // 28: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	13, // 29: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	16, // 30: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	20, // [20:31] is the sub-list for method output_type
+	9,  // [9:20] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
 	9,  // [9:9] is the sub-list for extension extendee
 	0,  // [0:9] is the sub-list for field type_name
@@ -1672,9 +1738,9 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
-			NumServices:   6,
+			NumServices:   7,
 		},
 		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes,
 		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs,

@@ -105,6 +105,36 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	}
 }
 
+// lossError is a loss, as the result of a change that callers share.
+type lossError struct{ error }
+
+// flushMounted does the first half of unmount.
+func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss string, err error) {
+	err = h.atFolder(ctx, opFlush, volumeID, path, policy.Unmount, func(ctx context.Context, w work) error {
+		entry, at, err := h.open(ctx, w, policy.Unmount)
+		if err != nil {
+			return winerr.Wrap(w.op, w.object(), err)
+		}
+		defer entry.Close()
+		if at.missing || at.ordinary() {
+			return nil
+		}
+		if err := h.checkShown(ctx, w, at); err != nil {
+			return err
+		}
+		loss, err := h.flushToUnmount(ctx, w)
+		if loss != nil {
+			return lossError{loss}
+		}
+		return err
+	})
+	var lost lossError
+	if errors.As(err, &lost) {
+		return lost.Error(), nil
+	}
+	return "", err
+}
+
 // report says that what was written last may be lost. The response of UnmountVolume has no place for
 // it, and an error would keep the pod.
 func (h host) report(ctx context.Context, w work, loss error) {
