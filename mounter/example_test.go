@@ -63,7 +63,7 @@ func ExampleMounter_Stage_errors() {
 // emulated is Library of package mountertest, which is a module of its own.
 func emulated(node *winsim.Node) mounter.Option {
 	return mounter.WithHosts(mounter.Hosts{
-		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
 	})
 }

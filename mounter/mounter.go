@@ -46,6 +46,7 @@ type Mounter struct {
 	locks  *locks
 	closed *atomic.Bool
 	links  *links
+	mutual *mutualSecret
 	// begun are the sources of the volumes that Stage has begun to stage, by path. With them Unstage also undoes a
 	// call of Stage that was interrupted before anything was at the path.
 	begun *sync.Map
@@ -71,7 +72,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, begun: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

@@ -121,7 +121,7 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bo
 			return err
 		}
 		defer unlock()
-		if err := m.letGo(ctx, number, path, id, offline); err != nil {
+		if err := m.letGoTarget(ctx, number, path, id, offline); err != nil {
 			return err
 		}
 	}

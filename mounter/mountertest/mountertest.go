@@ -21,7 +21,7 @@ import (
 // Library makes a Mounter work on an emulated node in the mode Library.
 func Library(node *winsim.Node) mounter.Option {
 	return mounter.WithHosts(mounter.Hosts{
-		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
 	})
 }
