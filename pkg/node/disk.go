@@ -25,8 +25,11 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
+	l.known.stay(devices)
 	failures := tasks.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		defer beginWait(ctx, "disk "+string(devices[i]))()
+		ctx, done := l.late.Bound(ctx, string(devices[i]))
+		defer done()
 		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})
@@ -44,6 +47,7 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 		if !skip[i] {
 			disks = append(disks, disk)
 			l.unanswered[disk.Path] = unanswered[i]
+			l.known.learn(disk, unanswered[i]|askLocation)
 		}
 	}
 	addNamespaces(disks)
