@@ -206,7 +206,7 @@ func (m *Mounter) renew(ctx context.Context, s ISCSI, sessions []nodeapi.Session
 		return err
 	}
 	defer unlock()
-	if user := m.userOf(ctx, sessions, ""); user != "" {
+	if user := m.userOf(ctx, sessions, "", nil); user != "" {
 		return newError(failure.Unavailable, op, s.Target, "it has lost its connection, and %s; Windows connects again when a portal answers and the secret of the login has not changed", user)
 	}
 	klog.FromContext(ctx).Info("Logging out of a target that has lost its connection", "target", s.Target)
@@ -362,7 +362,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 	}
 	defer unlock()
 	sessions, err := m.node.sessions(ctx, target)
-	if err != nil || !m.mayLeave(ctx, sessions, path) {
+	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
 		return unlessUnknown(ctx, err)
 	}
 	return ignoreMissing(m.node.logOut(ctx, target))
@@ -385,7 +385,14 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 		return err
 	}
 	defer unlock()
-	leave := m.mayLeave(ctx, sessions, path)
+	leave := m.mayLeave(ctx, sessions, path, &number)
+	if leave {
+		paths, err := m.pathsOf(ctx, number)
+		if err != nil {
+			return m.unlessGone(ctx, number, err)
+		}
+		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
+	}
 	if err := m.letGo(ctx, number, path, id, offline || leave); err != nil || !leave {
 		return err
 	}
@@ -393,12 +400,13 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	return ignoreMissing(m.node.logOut(ctx, target))
 }
 
-// mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged.
-func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path string) bool {
+// mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged, as far as other
+// disks are concerned.
+func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) bool {
 	if len(sessions) == 0 || slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return s.Persistent }) {
 		return false
 	}
-	user := m.userOf(ctx, sessions, path)
+	user := m.userOf(ctx, sessions, path, own)
 	if user != "" {
 		klog.FromContext(ctx).Info("Target stays logged in, because "+user, "target", sessions[0].Target, "path", path)
 	}
@@ -408,8 +416,9 @@ func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path
 // userLimit is how long a disk of the same target may take to say where it is mounted.
 const userLimit = 5 * time.Second
 
-// userOf says what uses the disks of a target besides the path, or "". What does not answer may be a user.
-func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string) (user string) {
+// userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
+// another volume must not fail because of it.
+func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
 	m.begun.Range(func(key, source any) bool {
 		other, ok := source.(ISCSI)
 		if at := fmt.Sprint(key); ok && strings.EqualFold(other.Target, sessions[0].Target) && path != "" && at != pathKey(path) && m.locks.isHeld(at) {
@@ -419,21 +428,26 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 	})
 	limited, cancel := context.WithTimeout(ctx, userLimit)
 	defer cancel()
-	var asked []uint32
+	var disks []uint32
 	for _, s := range sessions {
-		for _, number := range s.Disks {
-			if user != "" || slices.Contains(asked, number) {
-				continue
-			}
-			asked = append(asked, number)
-			paths, err := m.pathsOf(limited, number)
-			paths = slices.DeleteFunc(paths, func(at string) bool { return pathKey(at) == pathKey(path) })
-			switch {
-			case err != nil:
-				user = fmt.Sprintf("%s does not say where it is mounted: %s", diskName(number), failure.Message(err))
-			case len(paths) > 0:
-				user = fmt.Sprintf("%s is mounted at %s", diskName(number), paths[0])
-			}
+		disks = append(disks, s.Disks...)
+	}
+	slices.Sort(disks)
+	for _, number := range slices.Compact(disks) {
+		if user != "" || own != nil && *own == number {
+			continue
+		}
+		paths, err := m.pathsOf(limited, number)
+		if err != nil {
+			paths, err = m.pathsOf(limited, number) // most failures do not last
+		}
+		err = m.unlessGone(limited, number, err)
+		paths = slices.DeleteFunc(paths, func(at string) bool { return pathKey(at) == pathKey(path) })
+		switch {
+		case err != nil:
+			user = fmt.Sprintf("%s does not say where it is mounted: %s", diskName(number), failure.Message(err))
+		case len(paths) > 0:
+			user = fmt.Sprintf("%s is mounted at %s", diskName(number), paths[0])
 		}
 	}
 	return user

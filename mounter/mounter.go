@@ -26,6 +26,8 @@
 // Paths may have any spelling that the kubelet uses, see Path. The package does no work when it
 // is imported, and compiles and works on every system: package mountertest runs it on an emulated
 // node.
+//
+// The package is v0: its names can change, with a line in the change log.
 package mounter
 
 import (

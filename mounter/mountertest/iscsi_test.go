@@ -311,6 +311,38 @@ func TestISCSI_Paths(t *testing.T) {
 	})
 }
 
+// TestISCSI_Lost: a volume whose target is away can be unstaged, and its session goes.
+func TestISCSI_Lost(t *testing.T) {
+	eachMode(t, targetNode, func(k *kit) {
+		_, err := k.stageLUN(staging, lun(3, portalA))
+		k.must(err, k.node.SetISCSIPortalDown(portalA, true), k.node.Sleep(k.ctx, 2*time.Minute)) // Windows removes the disks
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+		k.wantSessions("unstaged", "")
+		if exists, err := k.Exists(k.ctx, staging); exists || err != nil {
+			t.Errorf("the path exists: %t, %v", exists, err)
+		}
+	})
+}
+
+// TestISCSI_BadNeighbour: a disk of the same target that fails or hangs does not hinder another, and keeps the session.
+func TestISCSI_BadNeighbour(t *testing.T) {
+	for name, break1 := range map[string]func(*winsim.Node, uint32) error{"fails": (*winsim.Node).FailDisk, "hangs": (*winsim.Node).HangDisk} {
+		t.Run(name, func(t *testing.T) {
+			eachMode(t, targetNode, func(k *kit) {
+				bad, err := k.stageLUN(staging2, lun(7, portalA))
+				k.must(err, break1(k.node, bad.DiskNumber))
+				begin := time.Now()
+				_, err = k.stageLUN(staging, lun(3, portalA))
+				k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+				if took := time.Since(begin); took > 4*time.Second {
+					k.t.Errorf("it took %v", took)
+				}
+				k.wantSessions(name, "10.0.0.10:3260")
+			})
+		})
+	}
+}
+
 // TestISCSI_Open: while a program has a file open, Unstage fails and changes nothing that a repetition needs.
 func TestISCSI_Open(t *testing.T) {
 	eachMode(t, targetNode, func(k *kit) {

@@ -4,6 +4,9 @@
 //	m, err := mounter.New(ctx, mountertest.Library(node))
 //
 // A driver's test that passes with Library and with Daemon works with both.
+//
+// The package is v0, as package mounter, and a module of its own: it requires newer versions of other modules than the
+// mounter does. Tests that must not raise those of the driver are in a module apart.
 package mountertest
 
 import (

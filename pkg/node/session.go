@@ -16,39 +16,44 @@ import (
 )
 
 // allSessions lists the sessions of the iSCSI initiator, and the persistent logins that have none. It
-// does not start the initiator: one that does not run has no sessions.
-func (l *lookup) allSessions(ctx context.Context) ([]Session, error) {
+// does not start the initiator: one that does not run has no sessions. Failed are the targets with a session that does not
+// list its disks.
+func (l *lookup) allSessions(ctx context.Context) (all []Session, failed []string, err error) {
 	found, err := l.m.Sessions(ctx)
 	if err != nil {
 		if status, failed := l.m.ServiceStatus(ctx, gone.InitiatorService); winerr.CodeOf(failed) == winerr.ServiceDoesNotExist || failed == nil && status.State == win.ServiceStopped {
-			return nil, nil
+			return nil, nil, nil
 		}
-		return nil, err
+		return nil, nil, err
 	}
 	logins, err := l.m.PersistentLogins(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	sessions := make([]Session, 0, len(found))
+	all = make([]Session, 0, len(found))
 	for _, s := range found {
-		sessions = append(sessions, l.session(ctx, s))
+		session, listed := l.session(ctx, s)
+		all = append(all, session)
+		if !listed {
+			failed = append(failed, session.Target)
+		}
 	}
 	for _, login := range logins {
 		if i := slices.IndexFunc(found, func(s win.Session) bool { return s.IsOf(login.Target) }); i >= 0 {
-			sessions[i].Persistent = true
+			all[i].Persistent = true
 		} else {
-			sessions = append(sessions, Session{Target: login.Target, Persistent: true})
+			all = append(all, Session{Target: login.Target, Persistent: true})
 		}
 	}
-	slices.SortStableFunc(sessions, func(a, b Session) int { return cmp.Compare(a.Target, b.Target) })
-	return sessions, nil
+	slices.SortStableFunc(all, func(a, b Session) int { return cmp.Compare(a.Target, b.Target) })
+	return all, failed, nil
 }
 
 var errArriving = errors.New("it is still arriving")
 
-// session asks a session for its disks. A new session answers later.
-func (l *lookup) session(ctx context.Context, s win.Session) Session {
-	session := Session{Target: s.TargetName, Connections: s.Connections}
+// session asks a session for its disks, and reports whether it listed them. A new session answers later.
+func (l *lookup) session(ctx context.Context, s win.Session) (session Session, listed bool) {
+	session = Session{Target: s.TargetName, Connections: s.Connections}
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
 	defer cancel()
 	devices, err := l.m.DevicesForSession(limited, s.ID)
@@ -66,12 +71,12 @@ func (l *lookup) session(ctx context.Context, s win.Session) Session {
 	}
 	slices.Sort(session.Disks)
 	session.Problems = failed.texts()
-	return session
+	return session, err == nil
 }
 
-// SessionsOf returns the sessions of iSCSI targets. A name is that of a target, or the number of one of its disks. Of a
-// disk that is on another bus it asks nothing else, so it is quick, and does not wait for an initiator that the disk does
-// not need.
+// SessionsOf returns the sessions of iSCSI targets. A name is that of a target, or the number of one of its disks. It
+// fails if a session that may be one of these does not list its disks. Of a disk that is on another bus it asks nothing
+// else, so it is quick, and does not wait for an initiator that the disk does not need.
 func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, error) {
 	const op = "describe sessions of"
 	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
@@ -93,18 +98,23 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 		return nil, winerr.Wrap(op, strings.Join(names, ", "), ctx.Err())
 	}
 	l := lookup{Node: n}
-	all, err := l.allSessions(limited)
+	all, failed, err := l.allSessions(limited)
 	if err != nil {
 		return nil, winerr.Wrap(op, strings.Join(names, ", "), cmp.Or(ctx.Err(), err))
 	}
 	for _, s := range all {
-		if slices.ContainsFunc(s.Disks, func(number uint32) bool { return slices.Contains(disks, number) }) {
+		if i := slices.IndexFunc(disks, func(number uint32) bool { return slices.Contains(s.Disks, number) }); i >= 0 {
+			disks = slices.Delete(disks, i, i+1)
 			targets = append(targets, s.Target)
 		}
 	}
-	return slices.DeleteFunc(all, func(s Session) bool {
-		return !slices.ContainsFunc(targets, func(target string) bool { return win.SameTarget(target, s.Target) })
-	}), nil
+	wanted := func(target string) bool {
+		return slices.ContainsFunc(targets, func(name string) bool { return win.SameTarget(name, target) })
+	}
+	if slices.ContainsFunc(failed, wanted) || len(disks) > 0 && len(failed) > 0 {
+		return nil, winerr.New(winerr.Unavailable, op, strings.Join(names, ", "), "Windows did not list the disks of %s; try again", strings.Join(failed, ", "))
+	}
+	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }
 
 // mayBeISCSI is true for a disk that does not answer.
