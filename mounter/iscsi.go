@@ -122,7 +122,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
-	// From here until the path is unlocked, nobody logs out of the target.
+	// From here until the path is unlocked, Unstage of another volume does not log out of the target.
 	unlock, err := m.locks.target(ctx, s.Target)
 	if err != nil {
 		return Staged{}, err

@@ -55,7 +55,7 @@ func (l *locks) target(ctx context.Context, name string) (unlock func(), err err
 	return l.lock(ctx, "target "+strings.ToLower(name))
 }
 
-// isHeld reports whether somebody has or wants a lock.
+// isHeld reports whether a call has or wants a lock.
 func (l *locks) isHeld(key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

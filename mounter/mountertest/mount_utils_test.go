@@ -31,7 +31,7 @@ func TestFormatAndMount(t *testing.T) {
 			for name, err := range map[string]error{
 				"FormatAndMount of mount-utils": utils.FormatAndMount("1", staging, "", nil),
 				"its Exec":                      utils.Exec.Command("powershell").Run(),
-				"a source that is no disk":      safe.FormatAndMount(staging, staging, "", nil),
+				"a path as the source":          safe.FormatAndMount(staging, staging, "", nil),
 				"format options":                safe.FormatAndMountSensitiveWithFormatOptions("1", staging, "", nil, nil, []string{"-q"}),
 				"a blank disk, read-only":       safe.FormatAndMountSensitive("1", staging, "", nil, []string{"ro"}),
 			} {
