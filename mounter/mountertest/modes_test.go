@@ -1,7 +1,8 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -83,9 +84,9 @@ func (k *kit) unstage() error {
 }
 
 // must ends the test if the preparation of a case fails.
-func (k *kit) must(err error) {
+func (k *kit) must(errs ...error) {
 	k.t.Helper()
-	must(k.t, err)
+	must(k.t, errors.Join(errs...))
 }
 
 // want is the outcome of a case: a class, and a part of the sentence.
