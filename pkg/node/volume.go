@@ -149,13 +149,13 @@ const maxRootAccess = 4096
 // format finds out how a volume was formatted. Other file systems have no clusters that can be
 // asked for, or no access lists.
 func (l *lookup) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
-	isNTFS := winpath.Equal(v.FileSystem, "NTFS")
-	if isNTFS {
-		data, err := l.m.NTFSVolumeData(ctx, id)
+	measures := map[string]func(context.Context, win.VolumeID) (win.NTFSVolumeData, error){
+		"NTFS": l.m.NTFSVolumeData, "REFS": l.m.ReFSVolumeData,
+	}[winpath.Fold(v.FileSystem)]
+	if measures != nil {
+		data, err := measures(ctx, id)
 		v.failed.add("cluster size", err)
 		v.ClusterSize = data.BytesPerCluster
-	}
-	if isNTFS || winpath.Equal(v.FileSystem, "ReFS") {
 		list, err := l.m.RootSecurity(ctx, id)
 		if err == nil && len(list) > maxRootAccess {
 			err = fmt.Errorf("the access list has %d bytes, and only %d fit into the answer", len(list), maxRootAccess)

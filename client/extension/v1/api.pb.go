@@ -327,6 +327,8 @@ type Disk struct {
 	Eui64           string                 `protobuf:"bytes,17,opt,name=eui64,proto3" json:"eui64,omitempty"`                                               // hexadecimal digits, of NVMe disks
 	Nguid           string                 `protobuf:"bytes,18,opt,name=nguid,proto3" json:"nguid,omitempty"`                                               // hexadecimal digits, of NVMe disks
 	OfflineReason   string                 `protobuf:"bytes,19,opt,name=offline_reason,json=offlineReason,proto3" json:"offline_reason,omitempty"`          // policy, unknown, or collision with another disk
+	Health          string                 `protobuf:"bytes,20,opt,name=health,proto3" json:"health,omitempty"`                                             // healthy, warning (it reports trouble), unhealthy (it does not work); empty if unknown
+	HealthReason    string                 `protobuf:"bytes,21,opt,name=health_reason,json=healthReason,proto3" json:"health_reason,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -494,6 +496,20 @@ func (x *Disk) GetOfflineReason() string {
 	return ""
 }
 
+func (x *Disk) GetHealth() string {
+	if x != nil {
+		return x.Health
+	}
+	return ""
+}
+
+func (x *Disk) GetHealthReason() string {
+	if x != nil {
+		return x.HealthReason
+	}
+	return ""
+}
+
 // Partition is a part of a disk.
 type Partition struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -605,6 +621,8 @@ type Volume struct {
 	ClusterSizeBytes uint32                 `protobuf:"varint,12,opt,name=cluster_size_bytes,json=clusterSizeBytes,proto3" json:"cluster_size_bytes,omitempty"` // of NTFS; 0 if unknown
 	RootAccess       string                 `protobuf:"bytes,13,opt,name=root_access,json=rootAccess,proto3" json:"root_access,omitempty"`                      // default, users-modify, or an access list in SDDL; empty if unknown, or if there are none
 	MountPathsListed bool                   `protobuf:"varint,14,opt,name=mount_paths_listed,json=mountPathsListed,proto3" json:"mount_paths_listed,omitempty"` // all of them
+	Dirty            *bool                  `protobuf:"varint,15,opt,name=dirty,proto3,oneof" json:"dirty,omitempty"`                                           // the dirty bit
+	Damage           string                 `protobuf:"bytes,16,opt,name=damage,proto3" json:"damage,omitempty"`                                                // that NTFS has noted: scan needed, spot fix needed, offline repair needed, or unknown
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -735,6 +753,20 @@ func (x *Volume) GetMountPathsListed() bool {
 		return x.MountPathsListed
 	}
 	return false
+}
+
+func (x *Volume) GetDirty() bool {
+	if x != nil && x.Dirty != nil {
+		return *x.Dirty
+	}
+	return false
+}
+
+func (x *Volume) GetDamage() string {
+	if x != nil {
+		return x.Damage
+	}
+	return ""
 }
 
 // Link is a mounted folder or a link below a working directory.
@@ -1017,6 +1049,151 @@ func (x *Session) GetProblems() []string {
 	return nil
 }
 
+type CheckVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VolumeId      string                 `protobuf:"bytes,1,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`      // empty for none, scan, repair (a scan and a spot fix), or repair-offline
+	Dismount      bool                   `protobuf:"varint,3,opt,name=dismount,proto3" json:"dismount,omitempty"` // repair also a volume that is mounted somewhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckVolumeRequest) Reset() {
+	*x = CheckVolumeRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckVolumeRequest) ProtoMessage() {}
+
+func (x *CheckVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckVolumeRequest.ProtoReflect.Descriptor instead.
+func (*CheckVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CheckVolumeRequest) GetVolumeId() string {
+	if x != nil {
+		return x.VolumeId
+	}
+	return ""
+}
+
+func (x *CheckVolumeRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *CheckVolumeRequest) GetDismount() bool {
+	if x != nil {
+		return x.Dismount
+	}
+	return false
+}
+
+// VolumeCondition is what Windows knows of a volume and its disks.
+type VolumeCondition struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Volume           *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`   // its id, file_system, read_only, dirty, damage and disks
+	Disks            []*Disk                `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`     // their number, health and health_reason
+	Running          string                 `protobuf:"bytes,3,opt,name=running,proto3" json:"running,omitempty"` // scan, spot fix or offline repair, which runs
+	RunningSinceUnix int64                  `protobuf:"varint,4,opt,name=running_since_unix,json=runningSinceUnix,proto3" json:"running_since_unix,omitempty"`
+	Problems         []string               `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"` // what is wrong; without any, and with nothing unknown, the volume is well
+	Unknown          []string               `protobuf:"bytes,6,rep,name=unknown,proto3" json:"unknown,omitempty"`   // what could not be found out, and why
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *VolumeCondition) Reset() {
+	*x = VolumeCondition{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeCondition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeCondition) ProtoMessage() {}
+
+func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeCondition.ProtoReflect.Descriptor instead.
+func (*VolumeCondition) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *VolumeCondition) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetDisks() []*Disk {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetRunning() string {
+	if x != nil {
+		return x.Running
+	}
+	return ""
+}
+
+func (x *VolumeCondition) GetRunningSinceUnix() int64 {
+	if x != nil {
+		return x.RunningSinceUnix
+	}
+	return 0
+}
+
+func (x *VolumeCondition) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
 type NewSmbGlobalMappingRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	RemotePath      string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
@@ -1031,7 +1208,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1220,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1233,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1110,7 +1287,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1299,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1312,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Path) GetPath() string {
@@ -1156,7 +1333,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1345,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1358,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1209,7 +1386,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1398,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1411,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1263,7 +1440,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1452,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1465,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Entry) GetName() string {
@@ -1321,7 +1498,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1510,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1523,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1367,7 +1544,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1556,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1569,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1445,7 +1622,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
-	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\x93\x05\n" +
+	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\xd0\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -1469,7 +1646,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x11nvme_namespace_id\x18\x10 \x01(\rR\x0fnvmeNamespaceId\x12\x14\n" +
 	"\x05eui64\x18\x11 \x01(\tR\x05eui64\x12\x14\n" +
 	"\x05nguid\x18\x12 \x01(\tR\x05nguid\x12%\n" +
-	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReasonB\t\n" +
+	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReason\x12\x16\n" +
+	"\x06health\x18\x14 \x01(\tR\x06health\x12#\n" +
+	"\rhealth_reason\x18\x15 \x01(\tR\fhealthReasonB\t\n" +
 	"\a_numberB\r\n" +
 	"\v_size_bytesB\t\n" +
 	"\a_onlineB\f\n" +
@@ -1483,7 +1662,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
 	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\x12\x0e\n" +
-	"\x02id\x18\a \x01(\tR\x02id\"\xec\x03\n" +
+	"\x02id\x18\a \x01(\tR\x02id\"\xa9\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1f\n" +
@@ -1504,11 +1683,14 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12\x1f\n" +
 	"\vroot_access\x18\r \x01(\tR\n" +
 	"rootAccess\x12,\n" +
-	"\x12mount_paths_listed\x18\x0e \x01(\bR\x10mountPathsListedB\x0e\n" +
+	"\x12mount_paths_listed\x18\x0e \x01(\bR\x10mountPathsListed\x12\x19\n" +
+	"\x05dirty\x18\x0f \x01(\bH\x03R\x05dirty\x88\x01\x01\x12\x16\n" +
+	"\x06damage\x18\x10 \x01(\tR\x06damageB\x0e\n" +
 	"\f_total_bytesB\r\n" +
 	"\v_used_bytesB\f\n" +
 	"\n" +
-	"_read_only\"\xcc\x01\n" +
+	"_read_onlyB\b\n" +
+	"\x06_dirty\"\xcc\x01\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
@@ -1540,7 +1722,18 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
 	"persistent\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems\"\xeb\x01\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\"e\n" +
+	"\x12CheckVolumeRequest\x12\x1b\n" +
+	"\tvolume_id\x18\x01 \x01(\tR\bvolumeId\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n" +
+	"\bdismount\x18\x03 \x01(\bR\bdismount\"\xf9\x01\n" +
+	"\x0fVolumeCondition\x125\n" +
+	"\x06volume\x18\x01 \x01(\v2\x1d.csiproxy.extension.v1.VolumeR\x06volume\x121\n" +
+	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\tR\arunning\x12,\n" +
+	"\x12running_since_unix\x18\x04 \x01(\x03R\x10runningSinceUnix\x12\x1a\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\x12\x18\n" +
+	"\aunknown\x18\x06 \x03(\tR\aunknown\"\xeb\x01\n" +
 	"\x1aNewSmbGlobalMappingRequest\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
 	"remotePath\x12\x1d\n" +
@@ -1579,6 +1772,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
 	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
+	"\fVolumeHealth\x12b\n" +
+	"\vCheckVolume\x12).csiproxy.extension.v1.CheckVolumeRequest\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002r\n" +
 	"\fShareMapping\x12b\n" +
 	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
 	"\x05Paths\x12K\n" +
@@ -1599,7 +1794,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),        // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Node)(nil),                       // 1: csiproxy.extension.v1.Node
@@ -1610,14 +1805,16 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTyp
 	(*Link)(nil),                       // 6: csiproxy.extension.v1.Link
 	(*Share)(nil),                      // 7: csiproxy.extension.v1.Share
 	(*Session)(nil),                    // 8: csiproxy.extension.v1.Session
-	(*NewSmbGlobalMappingRequest)(nil), // 9: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*Path)(nil),                       // 10: csiproxy.extension.v1.Path
-	(*Space)(nil),                      // 11: csiproxy.extension.v1.Space
-	(*Directory)(nil),                  // 12: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                      // 13: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                // 14: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),               // 15: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),              // 16: google.protobuf.Empty
+	(*CheckVolumeRequest)(nil),         // 9: csiproxy.extension.v1.CheckVolumeRequest
+	(*VolumeCondition)(nil),            // 10: csiproxy.extension.v1.VolumeCondition
+	(*NewSmbGlobalMappingRequest)(nil), // 11: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*Path)(nil),                       // 12: csiproxy.extension.v1.Path
+	(*Space)(nil),                      // 13: csiproxy.extension.v1.Space
+	(*Directory)(nil),                  // 14: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                      // 15: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                // 16: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),               // 17: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),              // 18: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	3,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
@@ -1627,31 +1824,35 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	8,  // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
 	3,  // 5: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
 	4,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	13, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	6,  // 8: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	0,  // 9: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	2,  // 10: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	3,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	3,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	5,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 14: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	10, // 15: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	10, // 16: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	14, // 17: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 18: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 19: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	16, // 20: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 21: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	16, // 22: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	16, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	11, // 24: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	12, // 25: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	15, // 26: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	18, // [18:27] is the sub-list for method output_type
-	9,  // [9:18] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	5,  // 7: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
+	3,  // 8: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
+	15, // 9: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	6,  // 10: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	0,  // 11: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	2,  // 12: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	3,  // 13: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	3,  // 14: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	5,  // 15: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	9,  // 16: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
+	11, // 17: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	12, // 18: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	12, // 19: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	16, // 20: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 21: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	3,  // 22: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	18, // 23: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	3,  // 24: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	18, // 25: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	10, // 26: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	18, // 27: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	13, // 28: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	14, // 29: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	17, // 30: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	21, // [21:31] is the sub-list for method output_type
+	11, // [11:21] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -1662,16 +1863,16 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   18,
 			NumExtensions: 0,
-			NumServices:   6,
+			NumServices:   7,
 		},
 		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes,
 		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs,

@@ -115,6 +115,11 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 			}
 			return volumeapi.FormatOptions{AllocationUnitSize: uint32(size)}, err
 		}, func(o volumeapi.FormatOptions) { f.Format.AllocationUnitSize = o.AllocationUnitSize })
+	add("format-file-system", "`file system` of new volumes: NTFS, or ReFS if this edition of Windows can make it (default NTFS)",
+		func(value string) (volumeapi.FormatOptions, error) {
+			return volumeapi.FormatOptions{FileSystem: value}, nil
+		},
+		func(o volumeapi.FormatOptions) { f.Format.FileSystem = o.FileSystem })
 	add("format-label", "`label` of new volumes, at most 32 characters (default none)",
 		func(value string) (volumeapi.FormatOptions, error) { return volumeapi.FormatOptions{Label: value}, nil },
 		func(o volumeapi.FormatOptions) { f.Format.Label = o.Label })
