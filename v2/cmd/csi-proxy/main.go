@@ -21,7 +21,7 @@ func program() daemon.Program {
 		Summary:  "csi-proxy performs privileged storage operations on this Windows node for CSI drivers.",
 		Register: options.register,
 		Common: []string{
-			"allowed-services", "api-groups", "format-allocation-unit-size", "format-file-system", "format-label", "format-root-access",
+			"allowed-services", "api-groups", "format-allocation-unit-size", "format-label", "format-root-access",
 			"heal-stale-mounts", "kubelet-path", "log_file", "logtostderr", "memory-limit", "metrics-bind-address",
 			"pipe-security-descriptor", "require-privacy", "smb-refuse-other-user", "stop-timeout", "v", "version",
 			"windows-service", "working-dir",
