@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
 // daemon is the node behind the pipes of CSI Proxy.
@@ -51,7 +53,9 @@ type endpoint struct {
 	version  apiversion.Version
 
 	turn chan struct{}    // has a value while a call connects, which takes as long as its context allows
-	conn *grpc.ClientConn // guarded by turn
+	conn *grpc.ClientConn // guarded by turn, as closed is
+
+	closed bool // for good
 }
 
 // errNoPipe means that the daemon does not run, or that the container does not have the pipe.
@@ -64,7 +68,10 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 		return nil, ctx.Err()
 	}
 	defer func() { <-e.turn }()
-	if e.conn != nil {
+	switch {
+	case e.closed:
+		return nil, errClosed()
+	case e.conn != nil:
 		return e.conn, nil
 	}
 	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
@@ -91,6 +98,7 @@ func (e *endpoint) path() string {
 func (e *endpoint) close() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
+	e.closed = true
 	if e.conn == nil {
 		return nil
 	}
@@ -213,8 +221,15 @@ func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.GetVolumeId(), err
 }
 
-func (d *daemon) flush(ctx context.Context, id string) error {
-	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
+func (d *daemon) flush(ctx context.Context, id, path string) (string, error) {
+	if path != "" {
+		response, err := call(ctx, d.vols, extensionv1.NewVolumeFlushClient, extensionv1.VolumeFlushClient.WriteVolumeCache,
+			&extensionv1.Volume{Id: id, MountPaths: []string{path}})
+		if !isUnimplemented(err) {
+			return strings.Join(response.GetProblems(), "; "), err
+		}
+	}
+	return "", errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 }
 
 func (d *daemon) grow(ctx context.Context, id string) error {
@@ -249,6 +264,15 @@ func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
 	return response.GetIsSymlink(), err
 }
 
+func (d *daemon) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := call(ctx, d.files, extensionv1.NewPathsClient, extensionv1.PathsClient.ListDirectory, &extensionv1.Path{Path: dir})
+	var entries []fsapi.DirectoryEntry
+	for _, e := range response.GetEntries() {
+		entries = append(entries, fsapi.DirectoryEntry{Name: e.Name, Type: fsapi.EntryType(e.Type), Target: e.Target})
+	}
+	return entries, !response.GetTruncated(), err
+}
+
 func (d *daemon) makeDir(ctx context.Context, path string) error {
 	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Mkdir, &filesystemv1.MkdirRequest{Path: path}))
 }
@@ -262,7 +286,7 @@ func (d *daemon) remove(ctx context.Context, path string) error {
 	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path}))
 }
 
-func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
+func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 	if share.Privacy == PrivacyDefault && !share.RefuseOtherUser {
 		_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
 			RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
@@ -283,7 +307,15 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 	return lacks(err, probe, "map share", share.Remote, "the options Privacy and RefuseOtherUser", omitOption)
 }
 
-func (d *daemon) unmapShare(ctx context.Context, remote string) error {
+// unmapShare of a daemon that cannot except a link keeps the share until the link is gone.
+func (d *daemon) unmapShare(ctx context.Context, remote, except string) error {
+	if except != "" {
+		err := errOf(call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.RemoveSmbGlobalMapping,
+			&extensionv1.RemoveSmbGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
+		if !isUnimplemented(err) {
+			return err
+		}
+	}
 	return errOf(call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}))
 }
 

@@ -56,6 +56,9 @@ func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, err
 		Number: query.Number, Device: query.Path, Bus: query.Bus, Model: query.Model, SerialNumber: query.Serial, Page83: query.Page83,
 		NvmeNamespaceId: query.NamespaceID, Eui64: query.EUI64, Nguid: query.NGUID, SizeBytes: &query.Size,
 	}
+	if query.Partition != "" {
+		keys.Partitions = []*extensionv1.Partition{{Id: query.Partition}}
+	}
 	if query.SCSI != nil {
 		keys.ScsiAddress = query.SCSI.String()
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -29,7 +28,7 @@ func Example() {
 		staging = "/var/lib/kubelet/plugins/kubernetes.io/csi/disk.example.com/1/globalmount"
 		target  = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount"
 	)
-	staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{LUN: "0", Adapter: "1"}})
+	staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{LUN: "0", Adapter: "1"}})
 	fmt.Println("staged disk", staged.DiskNumber, err)
 	fmt.Println("published", m.Publish(ctx, staging, target))
 	usage, err := m.Stats(ctx, target)
@@ -56,7 +55,7 @@ func ExampleMounter_Stage_errors() {
 		panic(err)
 	}
 	defer m.Close()
-	_, err = m.Stage(ctx, mounter.StageRequest{Path: `C:\var\lib\kubelet\staging`, Disk: nodeapi.Query{Serial: "vol0123"}})
+	_, err = m.Stage(ctx, mounter.StageRequest{Path: `C:\var\lib\kubelet\staging`, Source: mounter.Disk{Serial: "vol0123"}})
 	fmt.Println(errors.Is(err, failure.NotFound), failure.Code(err))
 	// Output: true NotFound
 }

@@ -16,15 +16,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // TestRefused: what cannot be done has the same class in both modes, says what to do in the words of the
 // mounter, and changes nothing.
 func TestRefused(t *testing.T) {
-	stageDisk := func(query nodeapi.Query) func(k *kit) error {
-		return func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Disk = query }) }
+	stageDisk := func(query mounter.Disk) func(k *kit) error {
+		return func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = query }) }
 	}
 	for name, c := range map[string]struct {
 		prepare, run func(k *kit) error
@@ -32,8 +31,8 @@ func TestRefused(t *testing.T) {
 		says         string
 	}{
 		"a path that is not text":     {run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"\xff") }, class: failure.Invalid, says: "UTF-8"},
-		"a key that is not text":      {run: stageDisk(nodeapi.Query{Serial: "\xff"}), class: failure.Invalid, says: "UTF-8"},
-		"a password that is not text": {run: func(k *kit) error { return k.stageShare(func(s *mounter.Share) { s.Password = "\xff" }) }, class: failure.Invalid, says: "UTF-8"},
+		"a key that is not text":      {run: stageDisk(mounter.Disk{Serial: "\xff"}), class: failure.Invalid, says: "UTF-8"},
+		"a password that is not text": {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Password = "\xff" }) }, class: failure.Invalid, says: "UTF-8"},
 		"publish at the staging path": {
 			prepare: func(k *kit) error { return k.stage() },
 			run:     func(k *kit) error { return k.Publish(k.ctx, staging, "/"+staging[3:]+"/") }, class: failure.Invalid, says: "staging path",
@@ -57,6 +56,14 @@ func TestRefused(t *testing.T) {
 		},
 		"publish while the server is down": {
 			prepare: downServer, run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"2") }, class: failure.InUse, says: "cannot be reached",
+		},
+		"no source":      {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = nil }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"a nil disk":     {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = (*mounter.Disk)(nil) }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"an empty share": {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Remote = "" }) }, class: failure.Invalid, says: "no name"},
+		"unstage a disk without keys": {
+			run: func(k *kit) error {
+				return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: mounter.Disk{}})
+			}, class: failure.Invalid, says: "no keys",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +111,7 @@ func TestEndedContext(t *testing.T) {
 		bound := k.WithContext(ctx)
 		var all []string
 		for i, err := range []error{
-			second(k.Stage(ctx, mounter.StageRequest{Path: staging + "2", Disk: number(2)})), second(stageShareWith(ctx, k)),
+			second(k.Stage(ctx, mounter.StageRequest{Path: staging + "2", Source: number(2)})), second(stageShareWith(ctx, k)),
 			k.Unstage(ctx, mounter.UnstageRequest{Path: staging}), k.Publish(ctx, staging, target), k.Unpublish(ctx, target),
 			second(k.Expand(ctx, staging, 0)), second(k.NeedsResize(ctx, staging)), second(k.Stats(ctx, staging)),
 			second(bound.List()), second(bound.GetMountRefs(staging)), bound.Mount("2", staging+"2", "", nil), bound.Unmount(staging),
@@ -196,7 +203,7 @@ func TestDaemon_Restarts(t *testing.T) {
 		}
 	}
 	stop := start()
-	m, err := mounter.New(t.Context(), mounter.Pipes(func(group, version string) string {
+	m, err := mounter.New(t.Context(), mounter.WithPipePaths(func(group, version string) string {
 		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
 	}))
 	must(t, err)
@@ -231,7 +238,7 @@ func TestDaemon_Hangs(t *testing.T) {
 	listener, err := silent.Listen(t.Context(), "unix", filepath.Join(dir, "pipe"))
 	must(t, err)
 	defer listener.Close()
-	m, err := mounter.New(t.Context(), mounter.Pipes(func(string, string) string { return filepath.Join(dir, "pipe") }))
+	m, err := mounter.New(t.Context(), mounter.WithPipePaths(func(string, string) string { return filepath.Join(dir, "pipe") }))
 	must(t, err)
 	defer m.Close()
 	long, end := context.WithCancel(t.Context())

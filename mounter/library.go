@@ -2,7 +2,7 @@ package mounter
 
 import (
 	"context"
-	"errors"
+	"reflect"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -23,6 +23,20 @@ type Hosts struct {
 	SMB        smbapi.HostAPI
 	// Node returns the whole machine.
 	Node func(...nodeapi.Option) (*nodeapi.Node, error)
+}
+
+// missing returns the name of a host that is nil, or "".
+func (h Hosts) missing() string {
+	for _, host := range []struct {
+		name  string
+		value any
+	}{{"Disk", h.Disk}, {"Volume", h.Volume}, {"Filesystem", h.Filesystem}, {"SMB", h.SMB}, {"Node", h.Node}} {
+		switch v := reflect.ValueOf(host.value); {
+		case !v.IsValid(), (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil():
+			return host.name
+		}
+	}
+	return ""
 }
 
 // thisMachine is the machine on which the process runs. On systems other than Windows every call
@@ -49,14 +63,21 @@ func newLibrary(s *settings) (*library, error) {
 		hosts = &this
 	}
 	l := &library{}
-	var diskErr, volumeErr, fileErr, smbErr, nodeErr error
-	l.disks, diskErr = disk.New(hosts.Disk)
-	l.vols, volumeErr = volume.New(hosts.Volume, volume.WorkingDirs(s.workingDirs...))
-	l.files, fileErr = filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(s.workingDirs...),
-		filesystem.OnRemove(func(ctx context.Context, path string) { l.shares.LinksGone(ctx, path) }))
-	l.shares, smbErr = smb.New(hosts.SMB, l.files, smb.WorkingDirs(s.workingDirs...))
-	l.machine, nodeErr = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...), nodeapi.SMBHost(hosts.SMB))
-	if err := errors.Join(diskErr, volumeErr, fileErr, smbErr, nodeErr); err != nil {
+	var err error
+	if l.disks, err = disk.New(hosts.Disk); err != nil {
+		return nil, err
+	}
+	if l.vols, err = volume.New(hosts.Volume, volume.WorkingDirs(s.workingDirs...)); err != nil {
+		return nil, err
+	}
+	linksGone := filesystem.OnRemove(func(ctx context.Context, path string) { l.shares.LinksGone(ctx, path) })
+	if l.files, err = filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(s.workingDirs...), linksGone); err != nil {
+		return nil, err
+	}
+	if l.shares, err = smb.New(hosts.SMB, l.files, smb.WorkingDirs(s.workingDirs...)); err != nil {
+		return nil, err
+	}
+	if l.machine, err = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...), nodeapi.SMBHost(hosts.SMB)); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -145,8 +166,9 @@ func (l *library) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.VolumeID, err
 }
 
-func (l *library) flush(ctx context.Context, id string) error {
-	return errOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id}))
+func (l *library) flush(ctx context.Context, id, path string) (string, error) {
+	response, err := responseOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id, TargetPath: path}))
+	return response.Loss, err
 }
 
 func (l *library) grow(ctx context.Context, id string) error {
@@ -173,6 +195,11 @@ func (l *library) leads(ctx context.Context, path string) (bool, error) {
 	return response.IsSymlink, err
 }
 
+func (l *library) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := responseOf(l.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: dir}))
+	return response.Entries, !response.Truncated, err
+}
+
 func (l *library) makeDir(ctx context.Context, path string) error {
 	return errOf(l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path}))
 }
@@ -185,15 +212,15 @@ func (l *library) remove(ctx context.Context, path string) error {
 	return errOf(l.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path}))
 }
 
-func (l *library) mapShare(ctx context.Context, share Share, path string) error {
+func (l *library) mapShare(ctx context.Context, share SMB, path string) error {
 	return errOf(l.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
 		Privacy: smb.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
 	}))
 }
 
-func (l *library) unmapShare(ctx context.Context, remote string) error {
-	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}))
+func (l *library) unmapShare(ctx context.Context, remote, except string) error {
+	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

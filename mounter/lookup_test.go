@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -32,11 +31,11 @@ func TestLookup(t *testing.T) {
 				}
 			}
 
-			number, err := m.FindDisk(ctx, nodeapi.Query{SerialPrefix: "vol0123456789abcdef0"})
+			number, err := m.FindDisk(ctx, mounter.Disk{SerialPrefix: "vol0123456789abcdef0"})
 			if number != 1 || err != nil {
 				t.Errorf("FindDisk = %d, %v", number, err)
 			}
-			if _, err := m.FindDisk(ctx, nodeapi.Query{SerialPrefix: "vol999"}); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := m.FindDisk(ctx, mounter.Disk{SerialPrefix: "vol999"}); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("FindDisk of a missing disk: %v", err)
 			}
 			must(t, node.GrowDisk(1, 20*winsim.GiB))
@@ -53,7 +52,7 @@ func TestLookup(t *testing.T) {
 			if at, err := m.StagedAt(ctx, `C:\var\lib\kubelet\plugins\new\folder`); !errors.Is(err, fs.ErrNotExist) || at.VolumeID != "" {
 				t.Errorf("StagedAt a folder = %+v, %v", at, err)
 			}
-			staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Number: &number}})
+			staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{Number: &number}})
 			must(t, err)
 			must(t, m.Publish(ctx, staging, target))
 			for _, path := range []string{staging, target} {

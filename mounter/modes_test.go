@@ -30,6 +30,8 @@ type kit struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // that of the case
 	node *winsim.Node
+	// option opened the Mounter.
+	option mounter.Option
 }
 
 func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
@@ -51,15 +53,15 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 		t.Fatalf("mode %s, want %s", m.Mode(), mode)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
+	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option}
 }
 
-// number is a query for the disk with a number.
-func number(n uint32) nodeapi.Query { return nodeapi.Query{Number: &n} }
+// number is the disk with a number.
+func number(n uint32) mounter.Disk { return mounter.DiskNumber(n) }
 
 // stage stages a disk.
 func (k *kit) stage(change ...func(*mounter.StageRequest)) error {
-	request := mounter.StageRequest{Path: staging, Disk: number(1)}
+	request := mounter.StageRequest{Path: staging, Source: number(1)}
 	for _, f := range change {
 		f(&request)
 	}
@@ -67,17 +69,17 @@ func (k *kit) stage(change ...func(*mounter.StageRequest)) error {
 	return err
 }
 
-func (k *kit) stageShare(change ...func(*mounter.Share)) error {
-	share := mounter.Share{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}
+func (k *kit) stageShare(change ...func(*mounter.SMB)) error {
+	share := mounter.SMB{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}
 	for _, f := range change {
 		f(&share)
 	}
-	_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Share: share})
+	_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: share})
 	return err
 }
 
 func (k *kit) unstage() error {
-	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: number(1)})
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Source: number(1)})
 }
 
 // must ends the test if the preparation of a case fails.
@@ -107,55 +109,53 @@ var cases = map[string]struct {
 		content, err := k.node.ReadFile(staging + `\file`)
 		return content, err
 	}},
+	"a pointer to a source": {run: func(k *kit) (any, error) {
+		disk, share := number(1), mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = &disk }))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &disk}))
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = &share }))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &share}))
+		return k.node.Exists(staging), nil
+	}},
 	"stage by LUN": {model: winsim.Azure, run: func(k *kit) (any, error) {
-		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{LUN: "1", Adapter: "1"}})
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{LUN: "1", Adapter: "1"}})
 		return staged.DiskNumber, err
 	}},
 	"find by every key, Compute Engine": {model: winsim.GCENVMe, run: (*kit).findByKeys},
 	"find by every key, Azure":          {model: winsim.AzureNVMe, run: (*kit).findByKeys},
 	"stage by page 83, offline and read-only": {model: winsim.VSphere, run: func(k *kit) (any, error) {
-		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Page83: k.disks()[1].Page83}})
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{Page83: k.disks()[1].Page83}})
 		k.must(err)
 		return staged.DiskNumber, k.node.WriteFile(staging+`\file`, "text")
 	}},
 	"stage by the namespace of NVMe": {model: winsim.AzureNVMe, run: func(k *kit) (any, error) {
-		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{NamespaceID: 2}})
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{NamespaceID: 2}})
 		return staged.DiskNumber, err
 	}},
 	"a disk that is not there": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Serial: "none"} })
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{Serial: "none"} })
 	}, want: want{failure.NotFound, "there is no such disk"}},
 	"several disks match": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Bus: k.disks()[1].Bus} })
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{Bus: k.disks()[1].Bus} })
 	}, want: want{failure.InUse, "several disks match"}},
 	"the disk of Windows": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = number(0) })
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = number(0) })
 	}, want: want{failure.NotFound, "only the disk that Windows runs from"}},
 	"a disk of Linux": {run: func(k *kit) (any, error) {
 		_, err := k.node.AttachDisk(winsim.Disk{
 			Number: 7, Size: winsim.GiB, Bus: winsim.BusSAS, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}},
 		})
 		k.must(err)
-		before, err := k.node.DiskFingerprint(7)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.Disk = number(7) })
-		after, err := k.node.DiskFingerprint(7)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(7, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(7) }) })
 	}, want: want{failure.InUse, "Linux"}},
 	"another file system": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" })
 	}, want: want{failure.Unsupported, `file system "ext4" is not supported`}},
-	"neither disk nor share": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{} })
-	}, want: want{failure.Invalid, "either a disk or a share"}},
+	"a disk without keys": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{} })
+	}, want: want{failure.Invalid, "has no keys"}},
 	"outside the working directories": {run: func(k *kit) (any, error) {
-		before, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` })
-		after, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(1, func() error { return k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` }) })
 	}, want: want{failure.Denied, `C:\Windows`}},
 	"format options": {run: func(k *kit) (any, error) {
 		k.must(k.stage(func(r *mounter.StageRequest) {
@@ -181,17 +181,96 @@ var cases = map[string]struct {
 		return readOnly != nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
 	"read-only, but blank": {run: func(k *kit) (any, error) {
-		before, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		stageErr := k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true })
-		after, err := k.node.DiskFingerprint(1)
-		k.must(err)
-		return before == after, stageErr
+		return k.untouched(1, func() error { return stageReadOnly(k) })
 	}, want: want{failure.InUse, "no file system"}},
 	"another volume at the staging path": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = number(2) })
+		return k.untouched(2, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(2) }) })
 	}, want: want{failure.Exists, staging}},
+	"a share at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.Exists, staging}},
+	"a folder with content at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.InUse, "move them away"}},
+	"a file at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging, "data"))
+		return k.untouched(1, func() error { return k.stage() })
+	}, want: want{failure.InUse, "move them away"}},
+	"a folder with content where a share is staged": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		err := k.stageShare()
+		return k.node.Describe().SMBMappings, err
+	}, want: want{failure.InUse, "move them away"}},
+	"read-only where a pod writes": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := stageReadOnly(k)
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"read-only where it was writable": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(stageReadOnly(k))
+		return k.node.WriteFile(staging+`\file`, "text") != nil, nil
+	}},
+	"unstage what is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.Unpublish(k.ctx, target))
+		k.must(k.unstage())
+		info, infoErr := k.node.DiskInfo(1)
+		k.must(infoErr)
+		return info.Offline, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage what was published before a restart of the driver": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.restart()
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.node.RemoveAll(target)) // not by this driver
+		k.must(k.unstage())
+		return k.node.Exists(staging), err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage a share that is published": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.unstage()
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unmount what is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		err := k.Unmount(staging)
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		k.must(k.Unmount(target))
+		k.must(k.Unmount(staging))
+		return nil, err
+	}, want: want{failure.InUse, "unpublish it first"}},
+	"unstage one of two paths, the other is published": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }))
+		k.must(k.Publish(k.ctx, staging+"2", target))
+		k.must(k.unstage())
+		return nil, k.node.WriteFile(target+`\file`, "text")
+	}},
+	"an unstage that was interrupted, without keys": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		_, err := k.node.Inject(winsim.Fault{Call: "SetDiskAttributes", Error: 5, Times: 1})
+		k.must(err)
+		first := unstagePath(k)
+		k.restart()
+		k.must(unstagePath(k))
+		info, err := k.node.DiskInfo(1)
+		k.must(err)
+		return fmt.Sprint(info.Offline, k.node.Exists(staging)), first
+	}, want: want{failure.Denied, "disk 1"}},
 	"the disk is gone at unstage": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.node.DetachDisk(1))
@@ -202,7 +281,7 @@ var cases = map[string]struct {
 	"a mount of a lost disk at the staging path": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.node.DetachDisk(1))
-		k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = number(2) }))
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = number(2) }))
 		return nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
 	"the disk takes nothing at unstage": {run: func(k *kit) (any, error) {
@@ -276,7 +355,7 @@ var cases = map[string]struct {
 	}, want: want{failure.InUse, target}},
 	"publish over a link to another volume": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
-		k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = staging+"2", number(2) }))
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Source = staging+"2", number(2) }))
 		k.must(k.Publish(k.ctx, staging+"2", target))
 		return nil, k.Publish(k.ctx, staging, target)
 	}, want: want{failure.Exists, target}},
@@ -323,31 +402,31 @@ var cases = map[string]struct {
 		return fmt.Sprint(usage, list, mappings), err
 	}},
 	"a share with a wrong password": {run: func(k *kit) (any, error) {
-		return nil, k.stageShare(func(s *mounter.Share) { s.Password = "wrong" })
+		return nil, k.stageShare(func(s *mounter.SMB) { s.Password = "wrong" })
 	}, want: want{failure.Denied, "files"}},
 	"a directory that the share does not have": {run: func(k *kit) (any, error) {
-		err := k.stageShare(func(s *mounter.Share) { s.Remote += "missing" })
+		err := k.stageShare(func(s *mounter.SMB) { s.Remote += "missing" })
 		return k.node.Exists(staging), err
 	}, want: want{failure.NotFound, "missing"}},
 	"a share whose password was changed": {run: func(k *kit) (any, error) {
 		k.must(k.stageShare())
 		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))
-		k.must(k.stageShare(func(s *mounter.Share) { s.Password = "new" }))
+		k.must(k.stageShare(func(s *mounter.SMB) { s.Password = "new" }))
 		return nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
 	"a share for another user, refused": {run: func(k *kit) (any, error) {
 		k.must(k.stageShare())
-		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging + "2", Share: mounter.Share{
+		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging + "2", Source: mounter.SMB{
 			Remote: `\\files\data`, Username: "other", Password: "x", RefuseOtherUser: true,
 		}})
 		return nil, err
 	}, want: want{failure.InUse, "other"}},
 	"a share without encryption": {model: plainServer, run: func(k *kit) (any, error) {
 		refused := k.stageShare()
-		return refused != nil, k.stageShare(func(s *mounter.Share) { s.Privacy = mounter.PrivacyNotRequired })
+		return refused != nil, k.stageShare(func(s *mounter.SMB) { s.Privacy = mounter.PrivacyNotRequired })
 	}},
 	"a read-only share": {run: func(k *kit) (any, error) {
-		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Share: mounter.Share{Remote: `\\files\data`}, ReadOnly: true})
+		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: `\\files\data`}, ReadOnly: true})
 		return nil, err
 	}, want: want{failure.Invalid, "read-only"}},
 	"mount.Interface": {run: func(k *kit) (any, error) {
@@ -369,7 +448,7 @@ var cases = map[string]struct {
 		ctx, cancel := context.WithCancel(k.ctx)
 		fault, err := k.node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { cancel() }})
 		k.must(err)
-		_, cancelled := k.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(1)})
+		_, cancelled := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: number(1)})
 		fault.Remove()
 		k.must(k.stage())
 		return failure.ClassOf(cancelled), k.node.WriteFile(staging+`\file`, "text")
@@ -403,6 +482,19 @@ func plainServer() winsim.Model {
 	return model
 }
 
+// untouched returns whether a call has left a disk as it was.
+func (k *kit) untouched(disk uint32, call func() error) (bool, error) {
+	before, err := k.node.DiskFingerprint(disk)
+	k.must(err)
+	callErr := call()
+	after, err := k.node.DiskFingerprint(disk)
+	k.must(err)
+	if before != after {
+		k.t.Errorf("disk %d has changed", disk)
+	}
+	return before == after, callErr
+}
+
 // findByKeys stages the data disks by each key that they have, and returns which.
 func (k *kit) findByKeys() (any, error) {
 	var found []string
@@ -410,13 +502,13 @@ func (k *kit) findByKeys() (any, error) {
 		if d.System {
 			continue
 		}
-		for key, query := range map[string]nodeapi.Query{
+		for key, query := range map[string]mounter.Disk{
 			"serial": {Serial: d.Serial}, "page 83": {Page83: d.Page83}, "EUI-64": {EUI64: d.EUI64}, "NGUID": {NGUID: d.NGUID}, "namespace": {NamespaceID: d.NamespaceID},
 		} {
-			if query == (nodeapi.Query{}) {
+			if query == (mounter.Disk{}) {
 				continue
 			}
-			staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: query})
+			staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: query})
 			if failure.ClassOf(err) == failure.InUse { // other disks have the key, too
 				found = append(found, fmt.Sprintf("disk %d by %s: %v", *d.Number, key, err))
 				continue

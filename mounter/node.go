@@ -3,6 +3,7 @@ package mounter
 import (
 	"context"
 
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -30,7 +31,9 @@ type node interface {
 	unmount(ctx context.Context, volume, path string) error
 	// mountedAt returns the volume at a path, or at the end of a link there, even if it does not answer.
 	mountedAt(ctx context.Context, path string) (volume string, err error)
-	flush(ctx context.Context, volume string) error
+	// flush writes what is cached. With the path at which the volume is unmounted next it fails once if the disk
+	// fails; then loss says what may be lost.
+	flush(ctx context.Context, volume, path string) (loss string, err error)
 	// grow makes a volume as large as its disk has room for.
 	grow(ctx context.Context, volume string) error
 	volumeSpace(ctx context.Context, volume string) (Usage, error)
@@ -40,13 +43,16 @@ type node interface {
 	exists(ctx context.Context, path string) (bool, error)
 	// leads reports whether a path is a link or mounted folder whose target exists.
 	leads(ctx context.Context, path string) (bool, error)
+	// list returns what is in a directory, and whether that is all.
+	list(ctx context.Context, dir string) (entries []fsapi.DirectoryEntry, complete bool, err error)
 	makeDir(ctx context.Context, path string) error
 	link(ctx context.Context, path, target string) error
 	// remove removes a link, a mounted folder or an empty folder, and nothing behind it.
 	remove(ctx context.Context, path string) error
 
-	mapShare(ctx context.Context, share Share, path string) error
-	unmapShare(ctx context.Context, remote string) error
+	mapShare(ctx context.Context, share SMB, path string) error
+	// unmapShare disconnects a share unless a link uses it that is not at the path except.
+	unmapShare(ctx context.Context, remote, except string) error
 
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
 	// describeVolumes describes at least the volumes with these ids.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -16,14 +15,14 @@ func TestUnstage_Copy(t *testing.T) {
 	for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
 		t.Run(mode.String(), func(t *testing.T) {
 			k := newKit(t, mode, winsim.Default())
-			keys := nodeapi.Query{Serial: "WINSIM0001"}
-			k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = keys }))
+			keys := mounter.Disk{Serial: "WINSIM0001"}
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Source = keys }))
 			copied, err := k.node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "WINSIM0001"})
 			k.must(err)
 			const other = staging + "-copy"
-			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = other, number(copied) }))
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Source = other, number(copied) }))
 			for range 2 {
-				must(t, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: keys}))
+				must(t, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Source: keys}))
 			}
 			for number, want := range map[uint32]bool{1: true, copied: false} {
 				if info, err := k.node.DiskInfo(number); err != nil || info.Offline != want {
@@ -42,7 +41,7 @@ func TestTaken(t *testing.T) {
 			k := newKit(t, mode, winsim.Default())
 			const other = staging + "-other"
 			k.must(k.stage())
-			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = other, number(2) }))
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Source = other, number(2) }))
 			k.must(k.Publish(k.ctx, other, target))
 			for says, err := range map[string]error{
 				"unpublish that volume first": k.Publish(k.ctx, staging, target),

@@ -81,7 +81,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 		go func() { _ = server.Serve(listener) }() // until Stop
 		t.Cleanup(func() { server.Stop(); _ = conn.Close() })
 	}
-	return mounter.Pipes(func(group, version string) string { return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock") })
+	return mounter.WithPipePaths(func(group, version string) string { return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock") })
 }
 
 // TestDaemon_PublishedAPI: with the original daemon everything works that needs no extension. What
@@ -92,40 +92,53 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 	m, err := mounter.New(t.Context(), publishedOnly(t, node))
 	must(t, err)
 	defer m.Close()
-	share := mounter.Share{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+	share := mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
 	stageDisk := func(change func(*mounter.StageRequest)) error {
-		request := mounter.StageRequest{Path: staging, Disk: number(1)}
+		request := mounter.StageRequest{Path: staging, Source: number(1)}
 		change(&request)
 		_, err := m.Stage(t.Context(), request)
 		return err
 	}
-	stageShare := func(change func(*mounter.Share)) error {
+	stageShare := func(change func(*mounter.SMB)) error {
 		with := share
 		change(&with)
-		_, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging + "2", Share: with})
+		_, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging + "2", Source: with})
 		return err
 	}
 	for option, err := range map[string]error{
 		"the format options": stageDisk(func(r *mounter.StageRequest) { r.Format.Label = "pods" }),
-		"Privacy":            stageShare(func(s *mounter.Share) { s.Privacy = mounter.PrivacyRequired }),
-		"RefuseOtherUser":    stageShare(func(s *mounter.Share) { s.RefuseOtherUser = true }),
+		"Privacy":            stageShare(func(s *mounter.SMB) { s.Privacy = mounter.PrivacyRequired }),
+		"RefuseOtherUser":    stageShare(func(s *mounter.SMB) { s.RefuseOtherUser = true }),
 	} {
 		wantLacking(t, err, option, "omit the option")
 	}
 	if mappings, err := node.SMBMappings(t.Context()); err != nil || len(mappings) > 0 || node.Exists(staging) || node.Exists(staging+"2") {
 		t.Errorf("a refused option left %v, %v", mappings, err)
 	}
+	before, err := node.DiskFingerprint(1)
+	must(t, err)
+	must(t, node.WriteFile(staging+`\precious`, "data"))
+	full := stageDisk(func(*mounter.StageRequest) {})
+	if after, err := node.DiskFingerprint(1); failure.ClassOf(full) != failure.InUse || err != nil || after != before {
+		t.Errorf("a folder with content: %v; the disk has changed: %t, %v", full, after != before, err)
+	}
+	must(t, node.RemoveAll(staging+`\precious`))
 	must(t, stageDisk(func(*mounter.StageRequest) {}))
 	must(t, node.WriteFile(staging+`\file`, "text"))
-	before, err := m.Stats(t.Context(), staging)
-	if err != nil || before.TotalBytes == 0 {
-		t.Errorf("stats of a volume: %+v, %v", before, err)
+	must(t, m.Publish(t.Context(), staging, target))
+	if err := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging}); failure.ClassOf(err) != failure.InUse {
+		t.Errorf("unstage what is published: %v", err)
+	}
+	must(t, m.Unpublish(t.Context(), target))
+	usage, err := m.Stats(t.Context(), staging)
+	if err != nil || usage.TotalBytes == 0 {
+		t.Errorf("stats of a volume: %+v, %v", usage, err)
 	}
 	wantLacking(t, stageDisk(func(r *mounter.StageRequest) { r.ReadOnly = true }), "ReadOnly", "omit the option")
-	must(t, stageShare(func(*mounter.Share) {}))
+	must(t, stageShare(func(*mounter.SMB) {}))
 	wantLacking(t, second(m.Stats(t.Context(), staging+"2")), "measure share", "upgrade")
 	wantLacking(t, second(m.List()), "inspector", "CSI Proxy v2")
-	for _, request := range []mounter.UnstageRequest{{Path: staging, Offline: true}, {Path: staging + "2", Remote: share.Remote}} {
+	for _, request := range []mounter.UnstageRequest{{Path: staging, Offline: true}, {Path: staging + "2", Source: mounter.SMB{Remote: share.Remote}}} {
 		must(t, m.Unstage(t.Context(), request))
 	}
 }

@@ -68,7 +68,7 @@ func readOnlyLife(t *testing.T, mode mounter.Mode, policy winsim.SANPolicy, disk
 		return info
 	}
 	for range 2 { // a retry
-		k.must(k.stage(func(r *mounter.StageRequest) { r.Disk, r.ReadOnly = number(disk.Number), true }))
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Source, r.ReadOnly = number(disk.Number), true }))
 		if info := unwritten("staged"); info.Offline || !info.ReadOnly {
 			t.Errorf("staged, the disk is offline %t, read-only %t", info.Offline, info.ReadOnly)
 		}
@@ -98,7 +98,7 @@ func readOnlyLife(t *testing.T, mode mounter.Mode, policy winsim.SANPolicy, disk
 	if info, err := k.node.DiskInfo(8); err != nil || info.ReadOnly && !disk.WriteProtected {
 		t.Errorf("the next disk at the LUN arrives read-only, %v", err)
 	}
-	k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = number(8) }))
+	k.must(k.stage(func(r *mounter.StageRequest) { r.Source = number(8) }))
 	k.must(k.node.WriteFile(staging+`\file`, "text"))
 }
 

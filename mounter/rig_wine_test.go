@@ -28,7 +28,7 @@ func newRigKit(t *testing.T) (context.Context, *mounter.Mounter) {
 	if !ok {
 		t.Skip("WINE_RIG_MODE is not set; test/wine runs this test on its rig")
 	}
-	m, err := mounter.New(t.Context(), mounter.In(mode), mounter.Wait())
+	m, err := mounter.New(t.Context(), mounter.WithMode(mode), mounter.WithWait())
 	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return t.Context(), m
@@ -68,7 +68,7 @@ func TestRig_BeforeRestart(t *testing.T) {
 	ctx, m := newRigKit(t)
 	var staged mounter.Staged
 	twice(t, "stage", func() (err error) {
-		staged, err = m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(rigDisk)})
+		staged, err = m.Stage(ctx, mounter.StageRequest{Path: staging, Source: number(rigDisk)})
 		return err
 	})
 	twice(t, "publish", func() error { return m.Publish(ctx, staging, target) })
@@ -100,7 +100,7 @@ func TestRig_AfterRestart(t *testing.T) {
 	wantFile(t, "data", staging, "file")
 	wantFile(t, "data", target, "file")
 	twice(t, "stage", func() error {
-		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(rigDisk)})
+		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Source: number(rigDisk)})
 		return err
 	})
 	twice(t, "publish", func() error { return m.Publish(ctx, staging, target) })
@@ -113,12 +113,12 @@ func TestRig_AfterRestart(t *testing.T) {
 
 	const other = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\test\2\globalmount`
 	twice(t, "stage elsewhere", func() error {
-		_, err := m.Stage(ctx, mounter.StageRequest{Path: other, Disk: number(rigDisk)})
+		_, err := m.Stage(ctx, mounter.StageRequest{Path: other, Source: number(rigDisk)})
 		return err
 	})
 	wantFile(t, "data", other, "file")
 	twice(t, "unstage and take offline", func() error {
-		return m.Unstage(ctx, mounter.UnstageRequest{Path: other, Offline: true, Disk: number(rigDisk)})
+		return m.Unstage(ctx, mounter.UnstageRequest{Path: other, Offline: true, Source: number(rigDisk)})
 	})
 	wantGone(t, other)
 }
@@ -128,7 +128,7 @@ func TestRig_Share(t *testing.T) {
 	ctx, m := newRigKit(t)
 	const remote = `\\files\data`
 	twice(t, "stage", func() error {
-		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Share: mounter.Share{Remote: remote, Username: "csi", Password: "csi-Pa55"}})
+		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: remote, Username: "csi", Password: "csi-Pa55"}})
 		return err
 	})
 	if leads, err := os.Readlink(staging); err != nil || !strings.EqualFold(strings.TrimRight(leads, `\`), remote) {

@@ -18,7 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -61,13 +60,15 @@ type swept struct {
 	prepare func(k *kit) error
 	// run calls the verb, and returns what it answers.
 	run func(ctx context.Context, k *kit) (any, error)
-	// undo calls the verb that undoes it; nil if there is none.
-	undo func(k *kit) error
+	// undo are ways to call the verb that undoes it, with the source and with nothing but the path.
+	undo []func(k *kit) error
 	// back is what a driver does after its disk was away; nil if the verb is not about disk 1.
 	back func(k *kit) error
 	// mappingMayStay means that the mapping of a share stays while it is unknown whether another link needs it.
 	// A later removal takes it away.
 	mappingMayStay bool
+	// restart makes another Mounter for the retry, as a driver that was restarted has.
+	restart bool
 }
 
 // sweptVolume is the volume of disk 1.
@@ -135,7 +136,7 @@ func stageReadOnly(k *kit) error {
 
 func stageWith(change func(*mounter.StageRequest)) func(context.Context, *kit) (any, error) {
 	return func(ctx context.Context, k *kit) (any, error) {
-		request := mounter.StageRequest{Path: staging, Disk: number(1)}
+		request := mounter.StageRequest{Path: staging, Source: number(1)}
 		if change != nil {
 			change(&request)
 		}
@@ -145,7 +146,7 @@ func stageWith(change func(*mounter.StageRequest)) func(context.Context, *kit) (
 }
 
 func stageShareWith(ctx context.Context, k *kit) (any, error) {
-	_, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Share: mounter.Share{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}})
+	_, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}})
 	return nil, err
 }
 
@@ -155,8 +156,19 @@ func unstageWith(request mounter.UnstageRequest) func(context.Context, *kit) (an
 }
 
 func unstageShare(k *kit) error {
-	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Remote: `\\files\data`})
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: mounter.SMB{Remote: `\\files\data`}})
 }
+
+func unstagePath(k *kit) error {
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true})
+}
+
+// Ways to undo.
+var (
+	unstageAny      = []func(*kit) error{(*kit).unstage, unstagePath}
+	unstageAnyShare = []func(*kit) error{unstageShare, unstagePath}
+	unpublishIt     = []func(*kit) error{unpublish}
+)
 
 func publish(ctx context.Context, k *kit) (any, error) { return nil, k.Publish(ctx, staging, target) }
 
@@ -179,40 +191,49 @@ func list(ctx context.Context, k *kit) (any, error) {
 }
 
 var sweptVerbs = map[string]swept{
-	"stage a blank disk by number": {model: blankNode, run: stageWith(nil), undo: (*kit).unstage, back: nothing},
+	"stage a blank disk by number": {model: blankNode, run: stageWith(nil), undo: unstageAny, back: nothing},
 	"stage an offline disk by serial": {
-		model: offlineNode, run: stageWith(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Serial: "WINSIM0001"} }), undo: (*kit).unstage, back: nothing,
+		model: offlineNode, run: stageWith(func(r *mounter.StageRequest) { r.Source = mounter.Disk{Serial: "WINSIM0001"} }), undo: unstageAny, back: nothing,
 	},
 	"stage a disk with data by LUN": {
-		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{LUN: "0", Adapter: "1"} }), undo: (*kit).unstage, back: nothing,
+		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.Source = mounter.Disk{LUN: "0", Adapter: "1"} }), undo: unstageAny, back: nothing,
 	},
 	"stage again": {run: stageWith(nil), back: nothing},
 	"stage read-only": {
-		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.ReadOnly = true }), undo: (*kit).unstage, back: nothing,
+		model: attachedNode, run: stageWith(func(r *mounter.StageRequest) { r.ReadOnly = true }), undo: unstageAny, back: nothing,
 	},
 	"stage writable again": {prepare: func(k *kit) error {
 		k.must(stageReadOnly(k))
 		return k.unstage()
-	}, run: stageWith(nil), undo: (*kit).unstage, back: nothing},
-	"stage over the mount of a lost disk": {prepare: loseDisk, run: stageWith(func(r *mounter.StageRequest) { r.Disk = number(2) })},
+	}, run: stageWith(nil), undo: unstageAny, back: nothing},
+	"stage over the mount of a lost disk": {prepare: loseDisk, run: stageWith(func(r *mounter.StageRequest) { r.Source = number(2) })},
 	"stage a share": {
-		model: blankNode, prepare: func(k *kit) error { return k.node.Mkdir(staging) }, run: stageShareWith, undo: unstageShare,
+		model: blankNode, prepare: func(k *kit) error { return k.node.Mkdir(staging) }, run: stageShareWith, undo: unstageAnyShare, mappingMayStay: true,
 	},
 	"stage a share after a restart": {model: blankNode, prepare: func(k *kit) error {
 		defer k.node.Reboot()
 		return k.stageShare()
-	}, run: stageShareWith, undo: unstageShare},
+	}, run: stageShareWith, undo: unstageAnyShare, mappingMayStay: true},
 
-	"unstage":                   {run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)}), back: nothing},
-	"unstage, the disk stays":   {run: unstageWith(mounter.UnstageRequest{}), back: nothing},
-	"unstage what is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Disk: number(1)}), back: nothing},
-	"unstage, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)})},
-	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Remote: `\\files\data`}), mappingMayStay: true},
-	"unstage what is a share":   {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), mappingMayStay: true},
+	"unstage":                          {run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)}), back: nothing},
+	"unstage a path":                   {run: unstageWith(mounter.UnstageRequest{Offline: true}), back: restage, restart: true},
+	"unstage, the disk stays":          {run: unstageWith(mounter.UnstageRequest{}), back: nothing},
+	"unstage what is read-only":        {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Source: number(1)}), back: nothing},
+	"unstage a path that is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{}), back: stageReadOnly, restart: true},
+	"unstage, the disk is gone":        {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)})},
+	"unstage a path, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true}), restart: true},
+	"unstage a share":                  {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Source: mounter.SMB{Remote: `\\files\data`}}), mappingMayStay: true},
+	"unstage what is a share":          {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), mappingMayStay: true, restart: true},
+	"unmount what is staged": {run: func(ctx context.Context, k *kit) (any, error) {
+		return nil, k.WithContext(ctx).Unmount(staging)
+	}, back: nothing, restart: true},
+	"unmount a share": {model: blankNode, prepare: stageShare, run: func(ctx context.Context, k *kit) (any, error) {
+		return nil, k.WithContext(ctx).Unmount(staging)
+	}, mappingMayStay: true, restart: true},
 
-	"publish":               {run: publish, undo: unpublish, back: restage},
-	"publish over a folder": {prepare: func(k *kit) error { return k.node.Mkdir(target) }, run: publish, undo: unpublish, back: restage},
-	"publish a share":       {model: blankNode, prepare: stageShare, run: publish, undo: unpublish},
+	"publish":               {run: publish, undo: unpublishIt, back: restage},
+	"publish over a folder": {prepare: func(k *kit) error { return k.node.Mkdir(target) }, run: publish, undo: unpublishIt, back: restage},
+	"publish a share":       {model: blankNode, prepare: stageShare, run: publish, undo: unpublishIt},
 	"unpublish": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) {
 		return nil, k.Unpublish(ctx, target)
 	}, back: nothing},
@@ -236,7 +257,7 @@ var sweptVerbs = map[string]swept{
 	}, back: restage},
 	"staged at": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) { return k.StagedAt(ctx, target) }, back: restage},
 	"find disk": {model: blankNode, run: func(ctx context.Context, k *kit) (any, error) {
-		return k.FindDisk(ctx, nodeapi.Query{Serial: "WINSIM0001"})
+		return k.FindDisk(ctx, mounter.Disk{Serial: "WINSIM0001"})
 	}, back: nothing},
 }
 
@@ -253,14 +274,21 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 	if mode == mounter.Daemon {
 		option = mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "system"}}})
 	}
-	m, err := mounter.New(t.Context(), option)
-	must(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
+	k := &kit{t: t, ctx: t.Context(), node: node, option: option}
+	k.restart()
 	if v.prepare != nil {
 		k.must(v.prepare(k))
 	}
 	return k
+}
+
+// restart makes another Mounter, as a driver does that was restarted.
+func (k *kit) restart() {
+	k.t.Helper()
+	m, err := mounter.New(k.ctx, k.option)
+	k.must(err)
+	k.t.Cleanup(func() { _ = m.Close() })
+	k.Mounter = m
 }
 
 // state is what Windows has, without the names that differ between nodes.
@@ -293,9 +321,15 @@ func (k *kit) mounts() string {
 	return guid.ReplaceAllString(b.String(), "GUID")
 }
 
-// withoutMapping is the state as if the mapping of the share were gone.
-func (k *kit) withoutMapping() string {
-	return strings.Replace(k.state(), fmt.Sprintf(mapped, `\\files\data`, false), "", 1)
+// diskState is whether the disk can be detached, and used by others.
+func (k *kit) diskState() string {
+	d, err := k.node.DiskInfo(1)
+	return fmt.Sprintf("disk 1: offline %t, read-only %t, %v\n", d.Offline, d.ReadOnly, err)
+}
+
+// withoutMapping is a state as if the mapping of the share were gone.
+func withoutMapping(state string) string {
+	return strings.Replace(state, fmt.Sprintf(mapped, `\\files\data`, false), "", 1)
 }
 
 func answer(result any) string { return guid.ReplaceAllString(fmt.Sprint(result), "GUID") }
@@ -350,9 +384,9 @@ func (v swept) sweep(t *testing.T, mode mounter.Mode) {
 		return err
 	})
 	want.done = k.state()
-	if v.undo != nil {
-		k.must(v.undo(k))
-		want.undone = k.mounts()
+	if len(v.undo) > 0 {
+		k.must(v.undo[0](k))
+		want.undone, want.released = k.mounts(), k.diskState()
 	}
 	// All verbs meet all kinds of trouble, but not each at every call. A server takes longer to start
 	// than most verbs take.
@@ -373,22 +407,30 @@ func (v swept) sweep(t *testing.T, mode mounter.Mode) {
 				tr.fault.Call, tr.fault.Nth = call, seen[call]
 			}
 			t.Run(fmt.Sprintf("call %d, %s: %s", nth+1, call, tr.name), func(t *testing.T) {
-				v.meet(t, mode, tr, want, false)
+				v.meet(t, mode, tr, want, nil)
 			})
-			if v.undo != nil && (*everyFault || random.IntN(2) == 0) {
-				t.Run(fmt.Sprintf("call %d, %s: %s, undone", nth+1, call, tr.name), func(t *testing.T) {
-					v.meet(t, mode, tr, want, true)
-				})
+			for i, undo := range v.undo {
+				if *everyFault || random.IntN(1+len(v.undo)) == 0 {
+					t.Run(fmt.Sprintf("call %d, %s: %s, undone %d", nth+1, call, tr.name, i), func(t *testing.T) {
+						v.meet(t, mode, tr, want, undo)
+					})
+				}
 			}
 		}
 	}
 }
 
+// unmapLater removes another volume of the share, after the time in which the links are not looked for again.
+func (k *kit) unmapLater() {
+	k.must(k.node.Sleep(k.ctx, time.Minute))
+	k.must(unstageShare(k))
+}
+
 // wanted is what a verb does without trouble.
-type wanted struct{ answer, done, undone string }
+type wanted struct{ answer, done, undone, released string }
 
 // meet runs the verb with trouble at one call, and then completes or undoes it.
-func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, undo bool) {
+func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, undo func(*kit) error) {
 	t.Helper()
 	k := v.prepared(t, mode)
 	ctx, cancel := context.WithCancel(k.ctx)
@@ -401,6 +443,7 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 	case tr.detach:
 		fault.Times, fault.Do = 1, func(n *winsim.Node) { detached.Store(n.DetachDisk(1) == nil) }
 	}
+	before := k.diskState()
 	injection, err := k.node.Inject(fault)
 	k.must(err)
 	result, err := v.run(ctx, k)
@@ -411,22 +454,31 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 		_, reattachErr := k.node.ReattachDisk(1)
 		k.must(reattachErr)
 		k.must(v.back(k))
-	} else if err == nil && (answer(result) != want.answer || k.state() != want.done) && !(v.mappingMayStay && k.withoutMapping() == want.done) {
+	} else if err == nil && (answer(result) != want.answer || k.state() != want.done) && !(v.mappingMayStay && withoutMapping(k.state()) == want.done) {
 		t.Errorf("it says done, but answers %s, want %s, and the node has\n%swant\n%s", answer(result), want.answer, k.state(), want.done)
 	}
 	if class == failure.Internal {
 		t.Errorf("%v has no class", err)
 	}
-	if undo {
-		if undoErr := v.undo(k); undoErr != nil || k.mounts() != want.undone {
+	if undo != nil {
+		undoErr := undo(k)
+		if now := k.mounts(); v.mappingMayStay && now != want.undone && withoutMapping(now) == want.undone {
+			k.unmapLater()
+		}
+		if undoErr != nil || k.mounts() != want.undone {
 			t.Errorf("%v; undone, %v, the node has\n%swant\n%s", err, undoErr, k.mounts(), want.undone)
+		}
+		if now := k.diskState(); now != want.released && now != before { // which it has if the verb did not touch it
+			t.Errorf("%v; undone, it is\n%swant\n%s", err, now, want.released)
 		}
 		return
 	}
+	if v.restart {
+		k.restart()
+	}
 	result, again := v.run(k.ctx, k)
-	if v.mappingMayStay {
-		k.must(k.node.Sleep(k.ctx, time.Minute)) // after which the links are looked for again
-		k.must(unstageShare(k))
+	if v.mappingMayStay && len(v.undo) == 0 {
+		k.unmapLater()
 	}
 	if again != nil || answer(result) != want.answer || k.state() != want.done {
 		t.Errorf("%v; the retry says %v, answers %s, want %s, and the node has\n%swant\n%s", err, again, answer(result), want.answer, k.state(), want.done)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -61,7 +60,7 @@ func TestFindDisk_Untold(t *testing.T) {
 		k.must(err)
 		_, err = k.node.Inject(winsim.Fault{Call: "DeviceDescriptor", Object: `\\.\PhysicalDrive1`, Error: 1117})
 		k.must(err)
-		if number, err := k.FindDisk(k.ctx, nodeapi.Query{Serial: "WINSIM0001"}); failure.ClassOf(err) != failure.Unavailable {
+		if number, err := k.FindDisk(k.ctx, mounter.Disk{Serial: "WINSIM0001"}); failure.ClassOf(err) != failure.Unavailable {
 			k.t.Errorf("found disk %d, %v; disk 1 may have the same serial number", number, err)
 		}
 	})

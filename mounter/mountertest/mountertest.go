@@ -20,7 +20,7 @@ import (
 
 // Library makes a Mounter work on an emulated node in the mode Library.
 func Library(node *winsim.Node) mounter.Option {
-	return mounter.On(mounter.Hosts{
+	return mounter.WithHosts(mounter.Hosts{
 		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
 	})
@@ -67,9 +67,9 @@ func DaemonWith(t T, node *winsim.Node, config serve.Config) mounter.Option {
 		_ = os.RemoveAll(dir)
 	})
 	if runtime.GOOS == "windows" {
-		return mounter.In(mounter.Daemon) // pipes have the names that clients use
+		return mounter.WithMode(mounter.Daemon) // pipes have the names that clients use
 	}
-	return mounter.Pipes(func(group, version string) string {
+	return mounter.WithPipePaths(func(group, version string) string {
 		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
 	})
 }

@@ -52,6 +52,8 @@ type Node struct {
 	smb      smbapi.HostAPI // nil: only Windows reports mappings
 	turns    *tasks.Locks[struct{}]
 	searches *searches
+	known    knownDisks
+	late     tasks.Late
 
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing

@@ -74,6 +74,8 @@ func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeRep
 	volumes := make([]volumeReport, len(ids))
 	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
+		ctx, done := l.late.Bound(ctx, string(ids[i]))
+		defer done()
 		l.volume(ctx, &volumes[i])
 		return nil
 	})
@@ -127,7 +129,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 	if l.locate(ctx, id, v); v.removed {
 		return
 	}
-	l.content(ctx, id, v)
+	// Before the disk is asked, which may hang: the mount manager knows it.
 	paths, err := l.m.VolumePaths(ctx, id)
 	v.failed.add("mount paths", err)
 	v.MountPathsListed = err == nil
@@ -138,6 +140,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 		v.MountPaths = append(v.MountPaths, path)
 	}
 	slices.Sort(v.MountPaths)
+	l.content(ctx, id, v)
 	if v.State == Formatted { // last, because everything before it is more important
 		l.format(ctx, id, v)
 	}

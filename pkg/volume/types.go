@@ -135,7 +135,14 @@ type UnmountVolumeResponse struct{}
 type WriteVolumeCacheRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
+	// TargetPath is the folder from which the volume is unmounted next, or empty. With it a volume that
+	// UnmountVolume would unmount without a flush is none to wait for: one that is gone, and one whose
+	// disk has failed at the call before. The host must be one of package hostapi or winsim.
+	TargetPath string
 }
 
-// WriteVolumeCacheResponse is empty: what was cached is on the disk.
-type WriteVolumeCacheResponse struct{}
+// WriteVolumeCacheResponse says that what was cached is on the disk, or why it is not.
+type WriteVolumeCacheResponse struct {
+	// Loss says why what was written last may be lost. It is empty without a TargetPath.
+	Loss string
+}

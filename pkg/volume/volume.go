@@ -315,11 +315,23 @@ func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeReques
 // WriteVolumeCache implements Interface.
 func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error) {
 	const op = "write cache of volume"
-	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *WriteVolumeCacheResponse) error {
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *WriteVolumeCacheResponse) error {
 		if err := checkID(op, request.VolumeID); err != nil {
 			return err
 		}
-		return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
+		if request.TargetPath == "" {
+			return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
+		}
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		flusher, ok := h.(volumeapi.UnmountFlusher)
+		if !ok {
+			return winerr.New(winerr.Unsupported, op, request.VolumeID, "the host is not a volumeapi.UnmountFlusher, so there must be no target path")
+		}
+		out.Loss, err = flusher.FlushToUnmount(request.VolumeID, path)
+		return winerr.Wrap(op, request.VolumeID, err)
 	})
 }
 

@@ -238,7 +238,8 @@ func (x *Node) GetSharesFailed() bool {
 // are, except that case does not matter in device, bus, eui64 and nguid.
 type FindDiskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, and those of NVMe.
+	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, those of NVMe, and the id of
+	// one partition.
 	Disk               *Disk  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
 	SerialNumberPrefix string `protobuf:"bytes,2,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
 	Adapter            string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`          // of the location
@@ -1278,6 +1279,58 @@ func (x *NewSmbGlobalMappingRequest) GetRefuseOtherUser() bool {
 	return false
 }
 
+type RemoveSmbGlobalMappingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RemotePath    string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
+	ExceptLink    string                 `protobuf:"bytes,2,opt,name=except_link,json=exceptLink,proto3" json:"except_link,omitempty"` // the absolute path of a link; empty means that every link counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSmbGlobalMappingRequest) Reset() {
+	*x = RemoveSmbGlobalMappingRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSmbGlobalMappingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
+
+func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
+	if x != nil {
+		return x.RemotePath
+	}
+	return ""
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetExceptLink() string {
+	if x != nil {
+		return x.ExceptLink
+	}
+	return ""
+}
+
 type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // absolute, in a working directory
@@ -1287,7 +1340,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1352,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1365,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Path) GetPath() string {
@@ -1333,7 +1386,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1398,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1411,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1386,7 +1439,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1451,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1464,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1440,7 +1493,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1505,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1518,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Entry) GetName() string {
@@ -1498,7 +1551,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1563,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1576,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1544,7 +1597,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1609,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1622,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1744,7 +1797,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\aprivate\x18\x05 \x01(\bH\x00R\aprivate\x88\x01\x01\x12*\n" +
 	"\x11refuse_other_user\x18\x06 \x01(\bR\x0frefuseOtherUserB\n" +
 	"\n" +
-	"\b_private\"\x1a\n" +
+	"\b_private\"a\n" +
+	"\x1dRemoveSmbGlobalMappingRequest\x12\x1f\n" +
+	"\vremote_path\x18\x01 \x01(\tR\n" +
+	"remotePath\x12\x1f\n" +
+	"\vexcept_link\x18\x02 \x01(\tR\n" +
+	"exceptLink\"\x1a\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"Q\n" +
 	"\x05Space\x12\x1f\n" +
@@ -1773,9 +1831,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\fVolumeFormat\x12G\n" +
 	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
 	"\fVolumeHealth\x12b\n" +
-	"\vCheckVolume\x12).csiproxy.extension.v1.CheckVolumeRequest\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002r\n" +
+	"\vCheckVolume\x12).csiproxy.extension.v1.CheckVolumeRequest\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002a\n" +
+	"\vVolumeFlush\x12R\n" +
+	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
-	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
+	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x00\x12h\n" +
+	"\x16RemoveSmbGlobalMapping\x124.csiproxy.extension.v1.RemoveSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
 	"\x05Paths\x12K\n" +
 	"\fGetPathStats\x12\x1b.csiproxy.extension.v1.Path\x1a\x1c.csiproxy.extension.v1.Space\"\x00\x12P\n" +
 	"\rListDirectory\x12\x1b.csiproxy.extension.v1.Path\x1a .csiproxy.extension.v1.Directory\"\x002[\n" +
@@ -1794,27 +1855,28 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
-	(*DescribeNodeRequest)(nil),        // 0: csiproxy.extension.v1.DescribeNodeRequest
-	(*Node)(nil),                       // 1: csiproxy.extension.v1.Node
-	(*FindDiskRequest)(nil),            // 2: csiproxy.extension.v1.FindDiskRequest
-	(*Disk)(nil),                       // 3: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                  // 4: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                     // 5: csiproxy.extension.v1.Volume
-	(*Link)(nil),                       // 6: csiproxy.extension.v1.Link
-	(*Share)(nil),                      // 7: csiproxy.extension.v1.Share
-	(*Session)(nil),                    // 8: csiproxy.extension.v1.Session
-	(*CheckVolumeRequest)(nil),         // 9: csiproxy.extension.v1.CheckVolumeRequest
-	(*VolumeCondition)(nil),            // 10: csiproxy.extension.v1.VolumeCondition
-	(*NewSmbGlobalMappingRequest)(nil), // 11: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*Path)(nil),                       // 12: csiproxy.extension.v1.Path
-	(*Space)(nil),                      // 13: csiproxy.extension.v1.Space
-	(*Directory)(nil),                  // 14: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                      // 15: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                // 16: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),               // 17: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),              // 18: google.protobuf.Empty
+	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
+	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
+	(*FindDiskRequest)(nil),               // 2: csiproxy.extension.v1.FindDiskRequest
+	(*Disk)(nil),                          // 3: csiproxy.extension.v1.Disk
+	(*Partition)(nil),                     // 4: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 5: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 6: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 7: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 8: csiproxy.extension.v1.Session
+	(*CheckVolumeRequest)(nil),            // 9: csiproxy.extension.v1.CheckVolumeRequest
+	(*VolumeCondition)(nil),               // 10: csiproxy.extension.v1.VolumeCondition
+	(*NewSmbGlobalMappingRequest)(nil),    // 11: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 12: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 13: csiproxy.extension.v1.Path
+	(*Space)(nil),                         // 14: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 15: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 16: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 17: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 18: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 19: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	3,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
@@ -1826,7 +1888,7 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	4,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
 	5,  // 7: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
 	3,  // 8: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	15, // 9: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	16, // 9: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
 	6,  // 10: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
 	0,  // 11: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
 	2,  // 12: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
@@ -1834,22 +1896,26 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	3,  // 14: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
 	5,  // 15: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
 	9,  // 16: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
-	11, // 17: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	12, // 18: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	12, // 19: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	16, // 20: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 21: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 22: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	18, // 23: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 24: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	18, // 25: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	10, // 26: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	18, // 27: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	13, // 28: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	14, // 29: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	17, // 30: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	21, // [21:31] is the sub-list for method output_type
-	11, // [11:21] is the sub-list for method input_type
+	5,  // 17: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	11, // 18: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	12, // 19: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	13, // 20: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	13, // 21: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	17, // 22: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 23: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	3,  // 24: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	19, // 25: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	3,  // 26: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	19, // 27: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	10, // 28: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	5,  // 29: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	19, // 30: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	19, // 31: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	14, // 32: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	15, // 33: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	18, // 34: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	23, // [23:35] is the sub-list for method output_type
+	11, // [11:23] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
 	11, // [11:11] is the sub-list for extension extendee
 	0,  // [0:11] is the sub-list for field type_name
@@ -1870,9 +1936,9 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
-			NumServices:   7,
+			NumServices:   8,
 		},
 		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes,
 		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs,

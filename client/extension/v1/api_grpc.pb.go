@@ -556,7 +556,118 @@ var VolumeHealth_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	ShareMapping_NewSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	VolumeFlush_WriteVolumeCache_FullMethodName = "/csiproxy.extension.v1.VolumeFlush/WriteVolumeCache"
+)
+
+// VolumeFlushClient is the client API for VolumeFlush service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// VolumeFlush, beside the group volume, flushes a volume that is unmounted next.
+type VolumeFlushClient interface {
+	// WriteVolumeCache writes what is cached for the volume with this id, which is mounted at the one path in mount_paths.
+	// It fails if the disk fails, and then, as UnmountVolume, accepts it: the answer has a problem, and what was written
+	// last may be lost. Other errors are those of the published method.
+	WriteVolumeCache(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Volume, error)
+}
+
+type volumeFlushClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewVolumeFlushClient(cc grpc.ClientConnInterface) VolumeFlushClient {
+	return &volumeFlushClient{cc}
+}
+
+func (c *volumeFlushClient) WriteVolumeCache(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Volume, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Volume)
+	err := c.cc.Invoke(ctx, VolumeFlush_WriteVolumeCache_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// VolumeFlushServer is the server API for VolumeFlush service.
+// All implementations should embed UnimplementedVolumeFlushServer
+// for forward compatibility.
+//
+// VolumeFlush, beside the group volume, flushes a volume that is unmounted next.
+type VolumeFlushServer interface {
+	// WriteVolumeCache writes what is cached for the volume with this id, which is mounted at the one path in mount_paths.
+	// It fails if the disk fails, and then, as UnmountVolume, accepts it: the answer has a problem, and what was written
+	// last may be lost. Other errors are those of the published method.
+	WriteVolumeCache(context.Context, *Volume) (*Volume, error)
+}
+
+// UnimplementedVolumeFlushServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedVolumeFlushServer struct{}
+
+func (UnimplementedVolumeFlushServer) WriteVolumeCache(context.Context, *Volume) (*Volume, error) {
+	return nil, status.Error(codes.Unimplemented, "method WriteVolumeCache not implemented")
+}
+func (UnimplementedVolumeFlushServer) testEmbeddedByValue() {}
+
+// UnsafeVolumeFlushServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to VolumeFlushServer will
+// result in compilation errors.
+type UnsafeVolumeFlushServer interface {
+	mustEmbedUnimplementedVolumeFlushServer()
+}
+
+func RegisterVolumeFlushServer(s grpc.ServiceRegistrar, srv VolumeFlushServer) {
+	// If the following call panics, it indicates UnimplementedVolumeFlushServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&VolumeFlush_ServiceDesc, srv)
+}
+
+func _VolumeFlush_WriteVolumeCache_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Volume)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(VolumeFlushServer).WriteVolumeCache(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: VolumeFlush_WriteVolumeCache_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(VolumeFlushServer).WriteVolumeCache(ctx, req.(*Volume))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// VolumeFlush_ServiceDesc is the grpc.ServiceDesc for VolumeFlush service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var VolumeFlush_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "csiproxy.extension.v1.VolumeFlush",
+	HandlerType: (*VolumeFlushServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "WriteVolumeCache",
+			Handler:    _VolumeFlush_WriteVolumeCache_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto",
+}
+
+const (
+	ShareMapping_NewSmbGlobalMapping_FullMethodName    = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	ShareMapping_RemoveSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/RemoveSmbGlobalMapping"
 )
 
 // ShareMappingClient is the client API for ShareMapping service.
@@ -569,6 +680,9 @@ type ShareMappingClient interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(ctx context.Context, in *NewSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 }
 
 type shareMappingClient struct {
@@ -589,6 +703,16 @@ func (c *shareMappingClient) NewSmbGlobalMapping(ctx context.Context, in *NewSmb
 	return out, nil
 }
 
+func (c *shareMappingClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, ShareMapping_RemoveSmbGlobalMapping_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ShareMappingServer is the server API for ShareMapping service.
 // All implementations should embed UnimplementedShareMappingServer
 // for forward compatibility.
@@ -599,6 +723,9 @@ type ShareMappingServer interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error)
 }
 
 // UnimplementedShareMappingServer should be embedded to have
@@ -610,6 +737,9 @@ type UnimplementedShareMappingServer struct{}
 
 func (UnimplementedShareMappingServer) NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method NewSmbGlobalMapping not implemented")
+}
+func (UnimplementedShareMappingServer) RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveSmbGlobalMapping not implemented")
 }
 func (UnimplementedShareMappingServer) testEmbeddedByValue() {}
 
@@ -649,6 +779,24 @@ func _ShareMapping_NewSmbGlobalMapping_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ShareMapping_RemoveSmbGlobalMapping_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveSmbGlobalMappingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ShareMapping_RemoveSmbGlobalMapping_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, req.(*RemoveSmbGlobalMappingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ShareMapping_ServiceDesc is the grpc.ServiceDesc for ShareMapping service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -659,6 +807,10 @@ var ShareMapping_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "NewSmbGlobalMapping",
 			Handler:    _ShareMapping_NewSmbGlobalMapping_Handler,
+		},
+		{
+			MethodName: "RemoveSmbGlobalMapping",
+			Handler:    _ShareMapping_RemoveSmbGlobalMapping_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

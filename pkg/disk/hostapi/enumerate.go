@@ -34,6 +34,8 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		ok     bool
 	}, len(devices))
 	failures := tasks.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+		ctx, done := h.late.Bound(ctx, string(devices[i]))
+		defer done()
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk {
 			return err

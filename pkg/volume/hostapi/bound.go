@@ -20,6 +20,7 @@ var (
 	_ OnlyVolumeFinder     = boundHost{}
 	_ Excluder             = boundHost{}
 	_ HealthKeeper         = boundHost{}
+	_ UnmountFlusher       = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -46,6 +47,10 @@ func (b boundHost) MountVolume(volumeID, targetPath string) error {
 
 func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
 	return b.host.atFolder(b.ctx, opUnmount, volumeID, targetPath, policy.Unmount, b.host.unmount)
+}
+
+func (b boundHost) FlushToUnmount(volumeID, targetPath string) (string, error) {
+	return b.host.flushMounted(b.ctx, volumeID, targetPath)
 }
 
 func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {

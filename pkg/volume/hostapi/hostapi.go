@@ -94,6 +94,13 @@ type Limiter interface {
 	Within(p *policy.Policy) HostAPI
 }
 
+// UnmountFlusher is a HostAPI that can flush a volume as UnmountVolume does, and leave it mounted: for a caller that
+// must do something to its disk before. WriteVolumeCacheRequest.TargetPath of package volume needs it.
+type UnmountFlusher interface {
+	// FlushToUnmount fails once if the disk fails. After that loss says why what was written last may be lost.
+	FlushToUnmount(volumeID, targetPath string) (loss string, err error)
+}
+
 // Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to
 // remove the mounted folder of a volume that is gone: a driver may mount the volume there at the
 // same time, and would get the answer that it is mounted.

@@ -64,7 +64,7 @@ type driver struct {
 // start serves the plugin on a Unix socket until the test ends.
 func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 	tb.Helper()
-	m, err := mounter.New(tb.Context(), mode, mounter.WorkingDirs(kubelet))
+	m, err := mounter.New(tb.Context(), mode)
 	must(tb, err)
 	tb.Cleanup(func() { _ = m.Close() })
 	d := &driver{t: tb, node: node, mounter: m, log: &log{}}

@@ -46,7 +46,7 @@ func (s *nodeServer) NodeStageVolume(ctx context.Context, request *csi.NodeStage
 		return nil, err
 	}
 	return do(s.inFlight, request, &csi.NodeStageVolumeResponse{}, func() error {
-		_, err := s.config.Mounter.Stage(ctx, v.stageRequest(request.GetStagingTargetPath(), request.GetSecrets()))
+		_, err := s.config.Mounter.Stage(ctx, mounter.StageRequest{Path: request.GetStagingTargetPath(), Source: v.source(request.GetSecrets())})
 		return answer(err)
 	})
 }
@@ -62,7 +62,7 @@ func (s *nodeServer) NodeUnstageVolume(ctx context.Context, request *csi.NodeUns
 	}
 	return do(s.inFlight, request, &csi.NodeUnstageVolumeResponse{}, func() error {
 		return answer(s.config.Mounter.Unstage(ctx, mounter.UnstageRequest{
-			Path: request.GetStagingTargetPath(), Disk: v.disk, Offline: v.remote == "", Remote: v.remote,
+			Path: request.GetStagingTargetPath(), Source: v.source(nil), Offline: v.remote == "",
 		}))
 	})
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
-	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

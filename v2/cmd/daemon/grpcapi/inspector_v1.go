@@ -156,13 +156,22 @@ func wireShare(share node.Share) *extensionv1.Share {
 func (s inspectorV1) FindDisk(ctx context.Context, in *extensionv1.FindDiskRequest) (*extensionv1.Disk, error) {
 	const op = "find disk with"
 	keys := cmp.Or(in.Disk, &extensionv1.Disk{})
-	if err := onlyFields(op, keys, "number", "device", "size_bytes", "serial_number", "page83", "bus", "model", "scsi_address", "nvme_namespace_id", "eui64", "nguid"); err != nil {
+	if err := onlyFields(op, keys, "number", "device", "size_bytes", "serial_number", "page83", "bus", "model", "scsi_address", "nvme_namespace_id", "eui64", "nguid", "partitions"); err != nil {
 		return nil, err
 	}
 	query := node.Query{
 		Number: keys.Number, Path: keys.Device, Bus: keys.Bus, Model: keys.Model, Serial: keys.SerialNumber, SerialPrefix: in.SerialNumberPrefix,
 		Page83: keys.Page83, LUN: in.LunId, Adapter: in.Adapter, NamespaceID: keys.NvmeNamespaceId, EUI64: keys.Eui64, NGUID: keys.Nguid,
 		Size: keys.GetSizeBytes(),
+	}
+	switch partitions := keys.Partitions; {
+	case len(partitions) == 1:
+		if err := onlyFields(op, partitions[0], "id"); err != nil {
+			return nil, err
+		}
+		query.Partition = partitions[0].Id
+	case len(partitions) > 1:
+		return nil, winerr.New(winerr.Invalid, op, "", "it has the ids of %d partitions; one is enough", len(partitions))
 	}
 	if text := keys.ScsiAddress; text != "" {
 		var a node.SCSIAddress

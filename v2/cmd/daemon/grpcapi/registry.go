@@ -141,6 +141,7 @@ var extensions = []struct {
 	{"disk", &extensionv1.DiskReadOnly_ServiceDesc, newReadOnlyV1},
 	{"volume", &extensionv1.VolumeFormat_ServiceDesc, newFormatV1},
 	{"volume", &extensionv1.VolumeHealth_ServiceDesc, newHealthV1},
+	{"volume", &extensionv1.VolumeFlush_ServiceDesc, newFlushV1},
 	{"smb", &extensionv1.ShareMapping_ServiceDesc, newShareV1},
 	{"filesystem", &extensionv1.Paths_ServiceDesc, newPathsV1},
 	{HealGroup, &extensionv1.Healer_ServiceDesc, newHealV1},

@@ -14,7 +14,7 @@ func NewSafeMounter(enableWindowsHostProcess, _ bool) (*mount.SafeFormatAndMount
 	if enableWindowsHostProcess {
 		mode = kit.Library
 	}
-	m, err := kit.New(context.Background(), kit.In(mode))
+	m, err := kit.New(context.Background(), kit.WithMode(mode))
 	if err != nil {
 		return nil, err
 	}
