@@ -24,7 +24,7 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
-	failures := tasks.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(devices), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		defer beginWait(ctx, "disk "+string(devices[i]))()
 		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
@@ -169,7 +169,7 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
-	if l.reads && d.Online != nil && *d.Online {
+	if l.describes && d.Online != nil && *d.Online {
 		if err := l.read(ctx, device); err != nil {
 			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
 		}
@@ -185,41 +185,6 @@ func (l *lookup) read(ctx context.Context, device win.Device) error {
 		return nil
 	}
 	return err
-}
-
-// numberLast finds the number of the one disk that does not report it: the only number that no
-// other disk has and at which a disk exists but fails. With several such disks it gives up.
-func (l *lookup) numberLast(ctx context.Context, disks []Disk) {
-	var silent *Disk
-	taken := map[uint32]bool{}
-	for i, disk := range disks {
-		switch {
-		case disk.Number != nil:
-			taken[*disk.Number] = true
-		case silent != nil:
-			return
-		default:
-			silent = &disks[i]
-		}
-	}
-	if silent == nil {
-		return
-	}
-	var candidates []uint32
-	for number := range uint32(len(disks)) { // Windows numbers disks without gaps, usually
-		if taken[number] {
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
-		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
-		cancel()
-		if err != nil && !errors.Is(err, winerr.NotFound) {
-			candidates = append(candidates, number)
-		}
-	}
-	if len(candidates) == 1 {
-		silent.Number = &candidates[0]
-	}
 }
 
 // partitions returns the partitions of a table, in the order in which they lie on the disk.
