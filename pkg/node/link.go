@@ -100,8 +100,16 @@ func (l *lookup) allLinks(ctx context.Context) linkSearch {
 // report adds what was found to a description. Links to volumes that are not present are stale; present is nil if that is
 // not known.
 func (s *linkSearch) report(node *Description, present map[win.VolumeID]bool) {
+	mounted := map[string]string{}
+	for _, l := range s.links {
+		mounted[winpath.Fold(l.Path)] = l.VolumeID
+	}
 	for i := range s.links {
-		if l := &s.links[i]; l.VolumeID != "" && present != nil && !present[win.VolumeID(l.VolumeID)] {
+		l := &s.links[i]
+		if l.Problem != "" && l.VolumeID == "" { // a link to a mount of a disk that hangs
+			l.VolumeID = mounted[winpath.Fold(l.Target)]
+		}
+		if l.VolumeID != "" && present != nil && !present[win.VolumeID(l.VolumeID)] {
 			l.Stale, l.Problem, l.Target = "its volume is gone, or on a disk that is offline", "", ""
 		}
 	}
@@ -250,7 +258,7 @@ func (s *linkSearch) followAll(ctx context.Context) {
 		}
 		switch err := cmp.Or(failures[i], f.err); {
 		case err != nil:
-			f.link.Problem = "where it leads: " + reasonOf(err)
+			f.link.Problem, f.link.Target = "where it leads: "+reasonOf(err), f.target
 			s.failed = s.failed || f.link.VolumeID == ""
 			s.found(f.link)
 		case f.share != "":

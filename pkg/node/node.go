@@ -257,8 +257,8 @@ type Link struct {
 	Stale string
 	// Problem says why it is not known where it leads. No answer does not mean that the target is gone.
 	Problem string
-	// Target is the path that it leads to, if that does not exist, or is outside the working directories, where nothing
-	// is looked at.
+	// Target is the path that it leads to, if that does not exist, does not answer, or is outside the working
+	// directories, where nothing is looked at.
 	Target string
 	// Share is the share that it leads into, if that is not mapped. Then Stale is empty:
 	// the server may admit the account of the node.

@@ -83,7 +83,10 @@ func (f *finder) add(w Warning) {
 	if since, known := f.since[problem{w.Kind, w.Object}]; known {
 		w.Since = &since
 	}
-	f.found = append(f.found, w.complete())
+	if w = w.complete(); w.Severity == Note && !f.node.GetLinksSearched() && (w.Kind == Full || !w.Kind.works()) { // nobody knows who uses it
+		w.Severity = WillHurt
+	}
+	f.found = append(f.found, w)
 }
 
 // complete adds whom a warning hurts, and how much unless it says so.
@@ -100,9 +103,9 @@ func (w Warning) complete() Warning {
 			}
 		}
 	}
-	switch works := w.Kind == ReadOnly || w.Kind == Lagging || w.Kind == WaitingRemoval || w.Kind == Unseen || w.Kind == Unsuitable; {
+	switch {
 	case w.Severity != "":
-	case len(w.Pods) > 0 && !works:
+	case len(w.Pods) > 0 && !w.Kind.works():
 		w.Severity = Hurts
 	case inUse && w.Kind != Lagging:
 		w.Severity = WillHurt
@@ -110,6 +113,11 @@ func (w Warning) complete() Warning {
 		w.Severity = Note
 	}
 	return w
+}
+
+// works reports whether what has a problem of this kind can be used, at least for reading.
+func (k Kind) works() bool {
+	return slices.Contains([]Kind{Full, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}, k)
 }
 
 // New returns a warning about what cannot be found in a description.

@@ -190,7 +190,7 @@ var cases = map[string]struct {
 	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "will-hurt many-mappings: node: : "},
 	"problems": {
 		&extensionv1.Node{Problems: []string{"links: x"}, Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
-		"will-hurt no-answer: node: : \nnote no-answer: session iqn.a: : ",
+		"will-hurt no-answer: node: : \nwill-hurt no-answer: session iqn.a: : ",
 	},
 }
 

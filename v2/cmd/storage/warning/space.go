@@ -77,6 +77,7 @@ func (f *finder) space(v *extensionv1.Volume, affected []string) {
 	switch {
 	case lags:
 		w.Text += ", and it can grow to " + printable.Size(possible)
+		w.Advice = "or remove files from it"
 	case drive(v) == "": // drivers assign no letters
 		w.Advice += ", or grow its claim"
 	}

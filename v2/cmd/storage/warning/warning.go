@@ -88,8 +88,9 @@ func (o Object) Name() string {
 	switch {
 	case o.Type == Node:
 		return string(Node)
-	case o.Type == Disk && strings.HasPrefix(o.ID, `\`):
-		return "disk ? (" + o.ID + ")"
+	case o.Type == Disk && strings.HasPrefix(o.ID, `\`): // without the class, which all disks have
+		device, _, _ := strings.Cut(strings.TrimPrefix(o.ID, `\\?\`), "#{")
+		return "disk ? (" + device + ")"
 	case o.Type == Volume:
 		return "volume " + ShortID(o.ID)
 	case o.Type == Mount, o.Type == Path:
