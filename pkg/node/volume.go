@@ -57,9 +57,9 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 		}
 		parsed[i] = id
 	}
-	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
+	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, lookLimit, 3))
 	defer cancel()
-	l := lookup{Node: n}
+	l := lookup{Node: n, describes: true}
 	volumes := make([]Volume, 0, len(ids))
 	for _, v := range l.reportEach(limited, parsed) {
 		v.failed.add("disk", v.noLocation)
@@ -72,7 +72,7 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 // reportEach reports the volumes with these ids that exist.
 func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	volumes := make([]volumeReport, len(ids))
-	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(ids), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
 		ctx, done := l.late.Bound(ctx, string(ids[i]))
 		defer done()
@@ -140,7 +140,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 		v.MountPaths = append(v.MountPaths, path)
 	}
 	slices.Sort(v.MountPaths)
-	l.content(ctx, id, v)
+	l.content(ctx, id, v)     // which waits for a disk that hangs
 	if v.State == Formatted { // last, because everything before it is more important
 		l.format(ctx, id, v)
 	}

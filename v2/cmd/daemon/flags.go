@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -31,6 +32,7 @@ type Flags struct {
 	Format          volumeapi.FormatOptions
 	MetricsAddress  string
 	StorageMetrics  bool
+	FullVolumes     warning.Limits
 	Privacy         bool
 	RefuseOtherUser bool
 	Heal            HealMode
@@ -83,7 +85,9 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
 		"`host:port` of /metrics, /healthz and /readyz; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
-		"look at disks, volumes and shares for the metrics, at most every 30 s and only while metrics are read")
+		"look at disks, volumes and shares every minute, or every 30 s while metrics are read: for the metrics, the event log, and to know since when problems exist")
+	f.FullVolumes = warning.DefaultLimits
+	fs.Var(&f.FullVolumes, "full-volume", "call a volume full if more than this `percent,size` is used, and less than this is free")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,

@@ -95,6 +95,8 @@ func Endpoints() []Endpoint {
 type Services struct {
 	// Inspector describes the node; nil if that is not allowed. See Describes.
 	Inspector Inspector
+	// Annotate adds to a description what the daemon has learned before; may be nil.
+	Annotate func(*extensionv1.Node)
 	// Healer finds and removes stale mounts; nil if there is none.
 	Healer Healer
 
