@@ -178,6 +178,11 @@ func (h host) healthOf(ctx context.Context, op string, id win.VolumeID) (Health,
 // damage asks the storage service, which may not be there, or not know the volume yet.
 func (h host) damage(ctx context.Context, id win.VolumeID, is *Health) error {
 	found, err := h.m.VolumeHealth(ctx, id)
+	if _, known := found[id]; err == nil && !known { // it is new, as every volume that was just attached
+		if err = h.m.RefreshStorageCache(ctx); err == nil {
+			found, err = h.m.VolumeHealth(ctx, id)
+		}
+	}
 	if err == nil {
 		if status, known := found[id]; known && status != win.HealthUnknown {
 			is.Damage = damageOf(status)
