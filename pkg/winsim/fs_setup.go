@@ -46,6 +46,8 @@ func (n *Node) ReadFile(path string) (string, error) {
 		return "", winerr.Wrap("read", path, winerr.FileNotFound)
 	case at.entry.children != nil:
 		return "", winerr.New(winerr.Invalid, "read", path, "it is a directory")
+	case at.volume != nil && at.fs.damage.unreadable(displayPath(at.volume, at.entry)):
+		return "", winerr.Wrap("read", path, winerr.FileCorrupt)
 	}
 	if err := at.fs.load(at.entry); err != nil {
 		return "", winerr.New(winerr.Internal, "read", path, "%w", err)

@@ -39,7 +39,11 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if err := h.removeFrom(ctx, w, entry, at); err != nil {
 		return err
 	}
-	h.unflushed.Delete(w.volume)
+	if before, found := h.unflushed.LoadAndDelete(w.volume); found && loss == nil {
+		if failed, ok := before.(failedFlush); ok {
+			loss = failed.loss
+		}
+	}
 	if loss != nil {
 		h.report(ctx, w, loss)
 	}
@@ -76,6 +80,7 @@ const flushRetry = 10 * time.Minute
 type failedFlush struct {
 	path string
 	at   time.Time
+	loss error // that flushMounted has accepted
 }
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
@@ -90,7 +95,7 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{winpath.Fold(w.path), h.m.Now()}
+		now := failedFlush{path: winpath.Fold(w.path), at: h.m.Now()}
 		before, found := h.unflushed.Swap(w.volume, now)
 		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
 			return err, nil
@@ -124,6 +129,7 @@ func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss str
 		}
 		loss, err := h.flushToUnmount(ctx, w)
 		if loss != nil {
+			h.unflushed.Store(w.volume, failedFlush{winpath.Fold(w.path), h.m.Now(), loss})
 			return lossError{loss}
 		}
 		return err

@@ -62,12 +62,16 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 			NoPrivacy:         !flags.Privacy,
 			RefuseOtherUser:   flags.RefuseOtherUser,
 			Heal:              flags.Heal,
+			FullVolumes:       flags.FullVolumes,
 			Ready:             func() { o.printReady(); notify.Ready() },
 		},
 		FormatOver:     flags.FormatOver,
 		Control:        o.control,
 		RecordCalls:    flags.RecordCalls,
 		RecordMaxBytes: flags.RecordMaxBytes,
+	}
+	if flags.StorageMetrics {
+		cfg.StorageEvent = notify.Storage
 	}
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)
