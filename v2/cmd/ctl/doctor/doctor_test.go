@@ -371,8 +371,8 @@ func (i inspector) DescribeNode(context.Context, *extensionv1.DescribeNodeReques
 	return nil, status.Error(i.code, "x")
 }
 
-// TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and that is no
-// clean bill.
+// TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and doctor
+// says so.
 func TestStorage_NotChecked(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unavailable:       "error storage: not checked: ",
