@@ -75,7 +75,7 @@ const flushRetry = 10 * time.Minute
 // failedFlush is a flush for which UnmountVolume has left a volume mounted.
 type failedFlush struct {
 	path string
-	at   time.Time
+	at   time.Duration
 }
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
@@ -90,9 +90,9 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{winpath.Fold(w.path), h.m.Now()}
+		now := failedFlush{winpath.Fold(w.path), h.m.Elapsed()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
+		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at-first.at <= flushRetry {
 			return err, nil
 		}
 	}
