@@ -65,7 +65,7 @@ func TestSwaps(t *testing.T) {
 	defer rest()
 	until := func(work func()) func() {
 		return func() {
-			for working.Err() == nil {
+			for working.Err() == nil || swaps.Load() == 0 || removals.Load() == 0 || unstaged.Load() == 0 {
 				work()
 			}
 		}
@@ -99,9 +99,6 @@ func TestSwaps(t *testing.T) {
 	}))
 	all.Wait()
 	t.Logf("%d exchanges, %d links removed, %d volumes unstaged", swaps.Load(), removals.Load(), unstaged.Load())
-	if swaps.Load() == 0 || removals.Load() == 0 || unstaged.Load() == 0 {
-		t.Error("not everything happened")
-	}
 	if !node.Exists(outside + `\disk.csi` + staged + mountDir) {
 		t.Error("the volume outside is not mounted any more")
 	}
