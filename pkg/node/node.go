@@ -60,7 +60,8 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
-	began      time.Time // of this Node, by the machine's clock
+	began      time.Duration // of this Node, by Elapsed
+	started    time.Time     // see startDate; heals guards it
 	used       usedTargets
 	looks      looks                    // heals guards it
 	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
@@ -111,7 +112,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &tasks.Locks[struct{}]{Limit: atOnce}
 	n.searches = shared.New[bool, search](findGather, findPatience)
-	n.began = n.m.Now()
+	n.began = n.m.Elapsed()
 	for _, option := range options {
 		if err := option(n); err != nil {
 			return nil, err

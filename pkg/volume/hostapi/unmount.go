@@ -79,7 +79,7 @@ const flushRetry = 10 * time.Minute
 // failedFlush is a flush for which UnmountVolume has left a volume mounted.
 type failedFlush struct {
 	path string
-	at   time.Time
+	at   time.Duration
 	loss error // that flushMounted has accepted
 }
 
@@ -95,9 +95,9 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{path: winpath.Fold(w.path), at: h.m.Now()}
+		now := failedFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
+		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at-first.at <= flushRetry {
 			return err, nil
 		}
 	}
@@ -129,7 +129,7 @@ func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss str
 		}
 		loss, err := h.flushToUnmount(ctx, w)
 		if loss != nil {
-			h.unflushed.Store(w.volume, failedFlush{winpath.Fold(w.path), h.m.Now(), loss})
+			h.unflushed.Store(w.volume, failedFlush{winpath.Fold(w.path), h.m.Elapsed(), loss})
 			return lossError{loss}
 		}
 		return err
