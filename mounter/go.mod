@@ -3,6 +3,7 @@ module github.com/kubernetes-csi/csi-proxy/mounter
 go 1.26.0
 
 require (
+	github.com/go-logr/logr v1.4.4
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
@@ -13,7 +14,6 @@ require (
 
 require (
 	github.com/Microsoft/go-winio v0.6.4 // indirect
-	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect
 	github.com/moby/sys/mountinfo v0.7.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
