@@ -74,6 +74,8 @@ func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeRep
 	volumes := make([]volumeReport, len(ids))
 	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
+		ctx, done := l.late.Bound(ctx, string(ids[i]))
+		defer done()
 		l.volume(ctx, &volumes[i])
 		return nil
 	})

@@ -309,6 +309,51 @@ func (x *FindDiskRequest) GetLunId() string {
 	return ""
 }
 
+// AmbiguousDisks is a detail of a status: several disks have the keys of a query.
+type AmbiguousDisks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Numbers       []uint32               `protobuf:"varint,1,rep,packed,name=numbers,proto3" json:"numbers,omitempty"` // at most 64
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AmbiguousDisks) Reset() {
+	*x = AmbiguousDisks{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AmbiguousDisks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AmbiguousDisks) ProtoMessage() {}
+
+func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AmbiguousDisks.ProtoReflect.Descriptor instead.
+func (*AmbiguousDisks) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AmbiguousDisks) GetNumbers() []uint32 {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
 // Disk is a disk that is present.
 type Disk struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -337,7 +382,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -349,7 +394,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -362,7 +407,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -515,7 +560,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -527,7 +572,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -540,7 +585,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -615,7 +660,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +672,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +685,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Volume) GetId() string {
@@ -759,7 +804,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +816,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +829,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Link) GetPath() string {
@@ -860,7 +905,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +917,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +930,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Share) GetRemote() string {
@@ -958,7 +1003,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1015,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1028,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Session) GetTarget() string {
@@ -1035,7 +1080,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1047,7 +1092,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1060,7 +1105,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1115,7 +1160,7 @@ type RemoveSmbGlobalMappingRequest struct {
 
 func (x *RemoveSmbGlobalMappingRequest) Reset() {
 	*x = RemoveSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1127,7 +1172,7 @@ func (x *RemoveSmbGlobalMappingRequest) String() string {
 func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1140,7 +1185,7 @@ func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1166,7 +1211,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1223,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1236,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Path) GetPath() string {
@@ -1212,7 +1257,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1269,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1282,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1265,7 +1310,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1322,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1335,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1319,7 +1364,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1376,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1389,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Entry) GetName() string {
@@ -1377,7 +1422,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1434,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1447,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1423,7 +1468,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1480,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1493,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1501,7 +1546,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
-	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\x93\x05\n" +
+	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"*\n" +
+	"\x0eAmbiguousDisks\x12\x18\n" +
+	"\anumbers\x18\x01 \x03(\rR\anumbers\"\x93\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -1663,59 +1710,60 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
 	(*FindDiskRequest)(nil),               // 2: csiproxy.extension.v1.FindDiskRequest
-	(*Disk)(nil),                          // 3: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                     // 4: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                        // 5: csiproxy.extension.v1.Volume
-	(*Link)(nil),                          // 6: csiproxy.extension.v1.Link
-	(*Share)(nil),                         // 7: csiproxy.extension.v1.Share
-	(*Session)(nil),                       // 8: csiproxy.extension.v1.Session
-	(*NewSmbGlobalMappingRequest)(nil),    // 9: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*RemoveSmbGlobalMappingRequest)(nil), // 10: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	(*Path)(nil),                          // 11: csiproxy.extension.v1.Path
-	(*Space)(nil),                         // 12: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 13: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 14: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 15: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 16: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 17: google.protobuf.Empty
+	(*AmbiguousDisks)(nil),                // 3: csiproxy.extension.v1.AmbiguousDisks
+	(*Disk)(nil),                          // 4: csiproxy.extension.v1.Disk
+	(*Partition)(nil),                     // 5: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 6: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 7: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 8: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 9: csiproxy.extension.v1.Session
+	(*NewSmbGlobalMappingRequest)(nil),    // 10: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 11: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 12: csiproxy.extension.v1.Path
+	(*Space)(nil),                         // 13: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 14: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 15: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 16: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 17: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 18: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
-	3,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	5,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	6,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
-	7,  // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	8,  // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
-	3,  // 5: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	4,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	14, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	6,  // 8: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	4,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
+	6,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	7,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	8,  // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	9,  // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	4,  // 5: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
+	5,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	15, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	7,  // 8: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
 	0,  // 9: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
 	2,  // 10: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	3,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	3,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	5,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	5,  // 14: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	9,  // 15: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	10, // 16: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	11, // 17: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	11, // 18: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	15, // 19: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	4,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	4,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	6,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	6,  // 14: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	10, // 15: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	11, // 16: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	12, // 17: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	12, // 18: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	16, // 19: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
 	1,  // 20: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 21: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	17, // 22: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 23: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	17, // 24: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	5,  // 25: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	17, // 26: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	17, // 27: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	12, // 28: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	13, // 29: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	16, // 30: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	4,  // 21: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	18, // 22: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	4,  // 23: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	18, // 24: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	6,  // 25: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	18, // 26: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	18, // 27: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	13, // 28: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	14, // 29: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	17, // 30: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
 	20, // [20:31] is the sub-list for method output_type
 	9,  // [9:20] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
@@ -1728,17 +1776,17 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   7,
 		},

@@ -39,7 +39,9 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if err := h.removeFrom(ctx, w, entry, at); err != nil {
 		return err
 	}
-	h.unflushed.Delete(w.volume)
+	if before, found := h.unflushed.LoadAndDelete(w.volume); found && loss == nil {
+		loss = before.(lastFlush).loss
+	}
 	if loss != nil {
 		h.report(ctx, w, loss)
 	}
@@ -72,10 +74,12 @@ func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 // flushRetry is how long after a failed flush the next one counts as its retry. Kubelet waits up to two minutes.
 const flushRetry = 10 * time.Minute
 
-// failedFlush is a flush for which UnmountVolume has left a volume mounted.
-type failedFlush struct {
+// lastFlush is a flush for which UnmountVolume has left a volume mounted, or the one of flushMounted.
+type lastFlush struct {
 	path string
 	at   time.Time
+	done bool  // by flushMounted
+	loss error // that flushMounted has accepted
 }
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
@@ -90,11 +94,14 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{winpath.Fold(w.path), h.m.Now()}
+		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Now()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
+		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
 			return err, nil
 		}
+	}
+	if before, found := h.unflushed.Load(w.volume); found && before.(lastFlush).done && errors.Is(err, winerr.NotFound) {
+		return nil, nil // its disk went offline after that
 	}
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, errors.Is(err, winerr.NotFound):
@@ -123,6 +130,9 @@ func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss str
 			return err
 		}
 		loss, err := h.flushToUnmount(ctx, w)
+		if err == nil {
+			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Now(), loss == nil, loss})
+		}
 		if loss != nil {
 			return lossError{loss}
 		}
