@@ -49,10 +49,10 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace,nethttpomithttp2 -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of the modules that go.work joins: library, client, mounter, programs, and the tests of programs. The tools,
+# Packages of the modules that go.work joins: library, client, mounter and its tests, programs and their tests. The tools,
 # the examples and the tests of deploy are modules apart, so that their dependencies do not mix with ours.
-MODULES      := . client mounter test v2/cmd
-PACKAGES     := ./... ./client/... ./mounter/... ./test/... ./v2/cmd/...
+MODULES      := . client mounter mounter/mountertest test v2/cmd
+PACKAGES     := ./... ./client/... ./mounter/... ./mounter/mountertest/... ./test/... ./v2/cmd/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
@@ -112,6 +112,7 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) $(ORDER) -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
 	[ -z "$(SWEEPS)" ] || $(GO) test $(ORDER) -timeout=20m -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
+	for module in client mounter; do GOWORK=off $(GO) -C $$module test ./... || exit; done # with the oldest versions
 	$(GO_TOOLS) test $(ORDER) $(OUR_TOOLS)
 	$(GO_MANIFESTS) test $(ORDER) ./...
 	$(GO_DRIVERS) test $(ORDER) ./...

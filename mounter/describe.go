@@ -25,6 +25,19 @@ func (d *daemon) describeVolumes(ctx context.Context, ids []string) (*nodeapi.De
 	return d.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlyVolumeIds: ids})
 }
 
+func (d *daemon) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
+	found, err := d.inspect(ctx, &extensionv1.DescribeNodeRequest{Sessions: true, OnlyVolumeIds: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	return found.Sessions, nil
+}
+
+func (d *daemon) isMultipath(ctx context.Context, number uint32) (bool, error) {
+	found, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk, &extensionv1.FindDiskRequest{Disk: &extensionv1.Disk{Number: &number}})
+	return isMPIO(found.GetDevice()), err
+}
+
 func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*nodeapi.Description, error) {
 	response, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.DescribeNode, request)
 	if err != nil {
@@ -42,6 +55,11 @@ func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeR
 	}
 	for _, l := range response.Links {
 		description.Links = append(description.Links, nodeapi.Link{Path: l.Path, VolumeID: l.VolumeId, Stale: l.Stale})
+	}
+	for _, s := range response.Sessions {
+		description.Sessions = append(description.Sessions, nodeapi.Session{
+			Target: s.Target, Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: s.Problems,
+		})
 	}
 	for _, s := range response.Shares {
 		description.Shares = append(description.Shares, nodeapi.Share{

@@ -46,6 +46,8 @@ type Staged struct {
 	// for a share.
 	DiskNumber uint32
 	VolumeID   string
+	// Paths is how many paths lead to the disk of an iSCSI target: with MPIO, one for each portal that answers.
+	Paths int
 }
 
 const opStage = "stage volume at"

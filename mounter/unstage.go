@@ -88,7 +88,7 @@ func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequ
 	}
 	switch {
 	case at.kind == fsapi.MountEntry:
-		return m.unstageVolume(ctx, path, at.target, request.Offline)
+		return m.unstageVolume(ctx, path, at.target, request)
 	case at.kind == fsapi.LinkEntry && isRemote(at.target):
 		return m.unstageShare(ctx, path, at.target)
 	case at.kind == fsapi.LinkEntry && !at.guessed:
@@ -112,7 +112,7 @@ func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequ
 }
 
 // unstageVolume takes a volume from a path. Its disk, or only the volume while the disk is offline, may be gone.
-func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bool) error {
+func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request UnstageRequest) error {
 	number, found, err := m.diskBehind(ctx, id)
 	if err != nil {
 		return err
@@ -124,7 +124,11 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bo
 			return err
 		}
 		defer unlock()
-		if err := m.letGo(ctx, number, path, id, offline); err != nil {
+		if err := m.letGoTarget(ctx, number, path, id, request.Offline); err != nil {
+			return err
+		}
+	} else if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
+		if err := m.leave(ctx, s.Target, path); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,9 @@
 //	m, err := mounter.New(ctx, mountertest.Library(node))
 //
 // A driver's test that passes with Library and with NewDaemon works with both.
+//
+// The package is v0, as package mounter, and a module of its own: it requires newer versions of other modules than the
+// mounter does. Tests that must not raise those of the driver are in a module apart.
 package mountertest
 
 import (
@@ -25,7 +28,7 @@ import (
 // Library makes a Mounter work on an emulated node in the mode Library.
 func Library(node *winsim.Node) mounter.Option {
 	return mounter.WithHosts(mounter.Hosts{
-		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
 	})
 }

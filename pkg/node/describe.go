@@ -134,7 +134,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	sharesAt := len(lists) - 1
 	sessions := slices.Contains(parts, Sessions)
 	if sessions {
-		lists = append(lists, list{"iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, err = l.allSessions(ctx); return err }})
+		lists = append(lists, list{"iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, _, err = l.allSessions(ctx); return err }})
 	}
 	failures := l.makeAll(ctx, lists...)
 	node.VolumesFailed = failures[volumesAt] != nil

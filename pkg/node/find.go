@@ -31,6 +31,9 @@ type Query struct {
 	Page83               string
 	// LUN is the LUNID of the disk's location. Several disks can have the same LUN on different
 	// adapters, so add the Adapter if the machine has more than one.
+	//
+	// If the Adapter is the name of an iSCSI target, LUN is that at the target. FindDisk then waits up to 30 s for Windows
+	// to set the disk up. The target must have a session.
 	LUN, Adapter string
 	SCSI         *SCSIAddress
 	NamespaceID  uint32
@@ -93,11 +96,27 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if query == (Query{}) {
 		return nil, winerr.New(winerr.Invalid, opFind, "no keys", "the query is empty")
 	}
+	if win.CheckTargetName(query.Adapter) == nil {
+		return n.findLUN(ctx, query)
+	}
 	found, err := n.lookForKeys(ctx, query.LUN != "" || query.Adapter != "")
 	if err != nil {
 		return nil, winerr.Wrap(opFind, query.String(), err)
 	}
 	return n.pick(ctx, query, found)
+}
+
+// findLUN finds the disk of an iSCSI target by its number, which its sessions say.
+func (n *Node) findLUN(ctx context.Context, query Query) (*Disk, error) {
+	number, err := n.numberOf(ctx, query)
+	switch {
+	case err != nil:
+		return nil, winerr.Wrap(opFind, query.String(), err)
+	case query.Number != nil && *query.Number != number:
+		return nil, winerr.New(winerr.NotFound, opFind, query.String(), "there the target has disk %d", number)
+	}
+	query.Number, query.LUN, query.Adapter = &number, "", ""
+	return n.FindDisk(ctx, query)
 }
 
 const (

@@ -18,6 +18,8 @@
 // The package compiles on every system. On systems other than Windows, a Node that New returns
 // fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
 // works everywhere, on an emulated node.
+//
+// Within v2 it grows compatibly: structures get fields, so name those that you set.
 package node
 
 import (

@@ -11,11 +11,15 @@
 // Package serve serves the gRPC API of a node to clients on any OS; csi-proxy-sim does the same
 // for drivers in other languages. A Model, in Go or YAML, describes a node; the presets are nodes
 // of common clouds. Tests change and inspect files (WriteFile, Tree), disks (AttachDisk, DiskInfo)
-// and all else (Add, Describe), count calls (Calls), and let them fail (Inject).
+// and all else (Add, Describe), count calls (Calls), and let them fail (Inject). Disks fail and hang (FailDisk, HangDisk),
+// portals and servers go away (SetISCSIPortalDown, ChangeSMBServer), and the node restarts (Reboot).
 //
 // A Node has a clock of its own, on which waits take no time, and is safe for concurrent use.
 // Storage behaves as Microsoft documents it and as published code relies on it; where neither
 // says what Windows does, the model lets a test choose.
+//
+// Within v2 it grows compatibly: structures get fields, so name those that you set. What an emulated node does changes
+// when more is known of Windows.
 package winsim
 
 import (

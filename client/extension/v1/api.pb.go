@@ -30,6 +30,7 @@ type DescribeNodeRequest struct {
 	ShareAnswers bool                   `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"` // shares, and whether each can be opened; Windows connects idle mappings again
 	Sessions     bool                   `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // of the iSCSI initiator
 	// Look only at the volumes with these ids, at most 128. The answer has only those that exist, without read_only.
+	// With sessions, look only at those of the iSCSI targets with these names, or with a disk that has one of these numbers.
 	OnlyVolumeIds []string `protobuf:"bytes,5,rep,name=only_volume_ids,json=onlyVolumeIds,proto3" json:"only_volume_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -242,10 +243,12 @@ type FindDiskRequest struct {
 	// one partition.
 	Disk               *Disk  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
 	SerialNumberPrefix string `protobuf:"bytes,2,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
-	Adapter            string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`          // of the location
-	LunId              string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"` // of the location
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Of the location. If the adapter is the name of an iSCSI target, lun_id is that at the target, and FindDisk waits up
+	// to 30 s for Windows to set the disk up. Without a session it returns NotFound, without a connection Unavailable.
+	Adapter       string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	LunId         string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindDiskRequest) Reset() {

@@ -1,4 +1,4 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
@@ -85,9 +85,9 @@ func (k *kit) unstage() error {
 }
 
 // must ends the test if the preparation of a case fails.
-func (k *kit) must(err error) {
+func (k *kit) must(errs ...error) {
 	k.t.Helper()
-	must(k.t, err)
+	must(k.t, errors.Join(errs...))
 }
 
 // want is the outcome of a case: a class, and a part of the sentence.
