@@ -117,7 +117,7 @@ func TestWait(t *testing.T) {
 	}
 	node, err := winsim.New(winsim.Default())
 	must(t, err)
-	m, err := mounter.New(t.Context(), mountertest.Daemon(t, node), mounter.WithWait())
+	m, err := mounter.New(t.Context(), mountertest.NewDaemon(t, node).Option(), mounter.WithWait())
 	must(t, err)
 	_ = m.Close()
 }
@@ -154,7 +154,7 @@ func testWorkingDir(t *testing.T, dir string) {
 func TestDaemon_WithoutTheInspector(t *testing.T) {
 	node, err := winsim.New(winsim.EBSNVMe())
 	must(t, err)
-	option := mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}}})
+	option := mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}}}).Option()
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)
 	defer m.Close()

@@ -55,7 +55,7 @@ func TestSwaps(t *testing.T) {
 			t.Errorf("%s changed %s", touch.Call, touch.Path)
 		}
 	})
-	m, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WorkingDirs(kubelet))
+	m, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WithWorkingDirs(kubelet))
 	must(t, err)
 	defer m.Close()
 	healer, err := nodeapi.NewOn(node, nodeapi.WorkingDirs(kubelet), nodeapi.VolumeHost(node.Volume()), nodeapi.SMBHost(node.SMB()))

@@ -305,7 +305,7 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 	must(t, err)
 	option := mountertest.Library(node)
 	if mode == mounter.Daemon {
-		option = mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "iscsi/v1alpha2", "system"}}})
+		option = mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "iscsi/v1alpha2", "system"}}}).Option()
 	}
 	k := &kit{t: t, ctx: t.Context(), node: node, option: option}
 	k.restart()

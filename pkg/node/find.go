@@ -47,13 +47,25 @@ type Query struct {
 // AmbiguousError says that more than one disk has the keys of a query. A caller that takes any of
 // them may destroy the data of another.
 type AmbiguousError struct {
-	Query      Query
-	Candidates []Disk // at least two
+	Query Query
+	// Candidates are at least two. Through a daemon, package mounter knows only their numbers.
+	Candidates []Disk
 }
 
 // Error names the disks.
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s %s: several disks match: %s; add a key to the query", opFind, e.Query, names(e.Candidates))
+}
+
+// Numbers returns the numbers of the candidates, at most as many as given.
+func (e *AmbiguousError) Numbers(most int) []uint32 {
+	var numbers []uint32
+	for _, disk := range e.Candidates {
+		if disk.Number != nil && len(numbers) < most {
+			numbers = append(numbers, *disk.Number)
+		}
+	}
+	return numbers
 }
 
 func names(disks []Disk) string {
@@ -229,7 +241,7 @@ func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
 	case onlySystem:
 		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "only the disk that Windows runs from has these keys")
 	default:
-		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk; rescan the disks if it was just attached")
+		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk, or Windows has not seen it yet")
 	}
 }
 
