@@ -62,7 +62,7 @@ var secrets = []struct {
 	// With a space after the sign, a value can have spaces.
 	{"", regexp.MustCompile(`(?i)(` + key + `\s*(?:[+?]?[:=][=>]?|->)\s+)[^\s,;&"'{}\[\]\\][^,;&"'{}\[\]\r\n]*`), "${1}" + removed},
 	{"", regexp.MustCompile(`(?i)(` + key + is + `)(?:[^\s,;&"'{}\[\]\\]|\\[^"'\s])+`), "${1}" + removed},
-	// CHAPSecret a, smb_password a: names that are no English words.
+	// CHAPSecret a, smb_password a: names, not English words.
 	{"", regexp.MustCompile(`(\b[a-zA-Z0-9_]*[a-zA-Z0-9](?:Pass(?:word|wd|phrase)?|Pwd|Secret|Token|Key)\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
 	{"", regexp.MustCompile(`(?i)(\b[a-z0-9]+[-_]` + word + `\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
 }
