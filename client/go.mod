@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/client
 
 go 1.25.0
 
+toolchain go1.26.8
+
 require (
 	github.com/Microsoft/go-winio v0.6.2
 	golang.org/x/sys v0.30.0

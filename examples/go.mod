@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/examples
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/go-logr/logr v1.4.4

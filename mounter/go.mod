@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/mounter
 
 go 1.25.0
 
+toolchain go1.26.8
+
 require (
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000

@@ -52,7 +52,8 @@ type Staged struct {
 
 const opStage = "stage volume at"
 
-// Stage makes a volume appear at the staging path.
+// Stage makes a volume appear at the staging path. It looks at the path first: if another volume is there, or
+// files, it fails and changes nothing.
 //
 // A disk is found by its keys; if Windows has not seen it yet, Stage makes Windows look for it. It
 // comes online and writable. A blank disk gets a partition and a file system; one with data keeps

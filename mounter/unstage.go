@@ -19,20 +19,23 @@ import (
 type UnstageRequest struct {
 	// Path is the staging path.
 	Path string
-	// Offline takes the disk offline afterwards, so that it can be detached without loss. The disk
+	// Offline takes the disk offline, so that it can be detached without loss. The disk
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Source is what was staged. It is not required. With it, a repetition also completes a call that
-	// was interrupted when nothing was left at the path.
+	// Source is what was staged. It is not required. With it, Unstage also undoes a Stage that was
+	// interrupted before anything was at the path, if the driver was restarted since.
 	Source Source
 }
 
 const opUnstage = "unstage volume at"
 
-// Unstage undoes Stage: it writes what is cached, takes the volume away from the path, and removes
-// the path. A volume whose disk is gone is unmounted, too. A share is disconnected unless another
-// link uses it. If nothing is there, Unstage succeeds.
+// Unstage undoes Stage: it writes what is cached, takes the disk offline if it should, takes the volume
+// away from the path, and removes the path. A volume whose disk is gone is unmounted, too. A share is
+// disconnected unless another link uses it. If nothing is there, Unstage succeeds. While a pod's link leads
+// to the path, it fails with the code FailedPrecondition.
+//
+// The path goes last, so that a repetition completes an interrupted call with nothing but the path.
 //
 // A disk that is read-only goes offline, and becomes writable there: Windows keeps the flag for the
 // place of a disk, and the next disk at that place would be read-only. This needs no memory of Stage,
@@ -42,7 +45,7 @@ const opUnstage = "unstage volume at"
 //
 // If the disk fails to take what is cached, Unstage fails, and the volume stays at the path. A
 // repetition that meets the same failure unmounts it, and logs what may be lost; with a daemon, the
-// daemon's log has it.
+// daemon's log has it. If the disk cannot go offline then, it stays as it is.
 //
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {

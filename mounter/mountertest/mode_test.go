@@ -142,6 +142,11 @@ func testWorkingDir(t *testing.T, dir string) {
 	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\k\staging`, Source: number(1)}); err != nil {
 		t.Errorf("inside: %v", err)
 	}
+	for _, dir := range []string{`C:\`, `C:\Windows\System32`, `C:\Users`} {
+		if _, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WithWorkingDirs(dir)); err == nil || !strings.Contains(err.Error(), "folder of Windows") {
+			t.Errorf("%s: %v, want that a driver cannot have it", dir, err)
+		}
+	}
 }
 
 // TestDaemon_WithoutTheInspector: a driver whose container lacks the pipe of the group system, or

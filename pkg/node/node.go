@@ -78,6 +78,14 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
+// UnsafeWorkingDirs is WorkingDirs that also accepts roots of drives and folders of Windows, programs and users.
+func UnsafeWorkingDirs(dirs ...string) Option {
+	return func(n *Node) (err error) {
+		n.limits, err = policy.NewUnsafe(dirs)
+		return err
+	}
+}
+
 // SMBHost is the host that creates and removes mappings, such as that of smbapi.NewOn. It knows what
 // Windows does not list: the users of mappings, and which removals wait. It must implement
 // smbapi.MappingTeller; otherwise the option has no effect. New needs no such option: it uses that of

@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/v2/test/drivers
 
 go 1.26.0
 
+toolchain go1.26.8
+
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../../mounter

@@ -64,17 +64,21 @@ func HostsOn(m win.Machine, ofVolumes ...volumeapi.Option) Hosts {
 // inspector if the endpoints allow one.
 func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
 	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
+	inFiles, inShares, inVolumes := filesystem.WorkingDirs, smb.WorkingDirs, volume.WorkingDirs
+	if cfg.UnsafeWorkingDirs {
+		inFiles, inShares, inVolumes = filesystem.UnsafeWorkingDirs, smb.UnsafeWorkingDirs, volume.UnsafeWorkingDirs
+	}
 	var shares *smb.SMB
-	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...),
+	files, err := filesystem.New(hosts.Filesystem, inFiles(workingDirs...),
 		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }))
 	if err != nil {
 		return grpcapi.Services{}, err
 	}
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
-	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
+	shares, smbErr := smb.New(hosts.SMB, files, inShares(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
-	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
+	volumes, volumeErr := volume.New(hosts.Volume, inVolumes(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	healer, healerErr := healerFor(cfg, endpoints, func(ctx context.Context, path string) { shares.LinksGone(ctx, path) })
 	return grpcapi.Services{
@@ -89,6 +93,14 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr, healerErr)
 }
 
+// nodeDirs are the working directories for package node.
+func nodeDirs(cfg Config) node.Option {
+	if cfg.UnsafeWorkingDirs {
+		return node.UnsafeWorkingDirs(cfg.WorkingDirs...)
+	}
+	return node.WorkingDirs(cfg.WorkingDirs...)
+}
+
 // inspectorFor returns nil if the endpoints do not allow an inspector.
 func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
 	described, links, shares, sessions := grpcapi.Describes(endpoints)
@@ -97,7 +109,7 @@ func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, 
 	}
 	var options []node.Option
 	if links {
-		options = append(options, node.WorkingDirs(cfg.WorkingDirs...))
+		options = append(options, nodeDirs(cfg))
 	}
 	if shares {
 		options = append(options, node.SMBHost(cfg.Hosts.SMB))
@@ -128,7 +140,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	case cfg.Heal == HealOff:
 		return refusal{}, nil
 	}
-	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
+	machine, err := cfg.Hosts.Node(nodeDirs(cfg), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
 	if err != nil {
 		return nil, err
 	}

@@ -88,6 +88,8 @@ func TestInspector_BadKeys(t *testing.T) {
 		{ScsiAddress: "0:0:1:0x"},
 		{ScsiAddress: "0:0:1:-1"},
 		{ScsiAddress: "\x00"},
+		{Partitions: []*extensionv1.Partition{{Number: 1}}},
+		{Partitions: []*extensionv1.Partition{{Id: "a"}, {Id: "b"}}},
 	} {
 		if found, err := find(t.Context(), &extensionv1.FindDiskRequest{Disk: keys}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v, %v, want InvalidArgument", keys, found, err)

@@ -21,8 +21,9 @@ func (a *app) doctor() *cobra.Command {
 		use:   "doctor",
 		short: "Diagnose problems of the daemon and of the storage, and suggest remedies",
 		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
-processes), versions, the service (installed, start type, recovery), working directories,
-the iSCSI initiator, the SAN policy, long paths, the log file and crashes; and the storage
+processes), versions, the service (installed, start type, recovery), who can change its
+program and folders, working directories, the iSCSI initiator, the SAN policy, long paths,
+the log file and crashes; and the storage
 of the node: disks, volumes, mounts, links, shares and iSCSI sessions, with the warnings of
 'csi-proxyctl node --ask-shares'. Findings come with a remedy. The last line says what was
 not checked.
@@ -34,7 +35,7 @@ The exit code is 0 without problems, and 4 after a warning or an error.`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
 			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
-			Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths,
+			Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
