@@ -117,13 +117,12 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }
 
-// mayBeISCSI is true for a disk that does not answer.
+// mayBeISCSI is true for a disk that does not answer, which nearly all do at once.
 func (n *Node) mayBeISCSI(ctx context.Context, disk win.Device) bool {
+	ctx, cancel := context.WithTimeout(ctx, portion(ctx, time.Second, 1))
+	defer cancel()
 	descriptor, err := n.m.DeviceDescriptor(ctx, disk)
-	if err != nil {
-		return !errors.Is(err, winerr.NotFound)
-	}
-	return descriptor.BusType == win.BusTypeISCSI
+	return err != nil || descriptor.BusType == win.BusTypeISCSI
 }
 
 const (
