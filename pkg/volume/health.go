@@ -8,6 +8,12 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
+// Health is what Windows knows about a volume and its disk.
+type Health = volumeapi.Health
+
+// RepairOptions say what a repair may do.
+type RepairOptions = volumeapi.RepairOptions
+
 // Health asks what Windows knows of a volume: the dirty bit, what NTFS has noted, and the health of its disks. It
 // changes nothing and is quick. What could not be found out is in Unknown, so that silence never means health. A volume
 // that is not there is fs.ErrNotExist.

@@ -5,14 +5,14 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
 // healthKeeper is what a volume.Volume has besides volume.Interface.
 type healthKeeper interface {
-	Health(ctx context.Context, volumeID string) (volumeapi.Health, error)
-	Scan(ctx context.Context, volumeID string) (volumeapi.Health, error)
-	Repair(ctx context.Context, volumeID string, options volumeapi.RepairOptions) (volumeapi.Health, error)
+	Health(ctx context.Context, volumeID string) (volume.Health, error)
+	Scan(ctx context.Context, volumeID string) (volume.Health, error)
+	Repair(ctx context.Context, volumeID string, options volume.RepairOptions) (volume.Health, error)
 }
 
 type healthV1 struct{ volumes healthKeeper }
@@ -28,8 +28,8 @@ func newHealthV1(s Services) any {
 
 func (s healthV1) CheckVolume(ctx context.Context, in *extensionv1.CheckVolumeRequest) (*extensionv1.VolumeCondition, error) {
 	const op = "check volume"
-	options := volumeapi.RepairOptions{Offline: in.Action == extensionv1.ActionRepairOffline, Dismount: in.Dismount}
-	var is volumeapi.Health
+	options := volume.RepairOptions{Offline: in.Action == extensionv1.ActionRepairOffline, Dismount: in.Dismount}
+	var is volume.Health
 	var err error
 	switch in.Action {
 	case extensionv1.ActionNone:
