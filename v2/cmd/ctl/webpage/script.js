@@ -50,6 +50,7 @@
         if (match) visible++;
       }
       list.hidden = active && visible === 0;
+      if (list.id === "table") continue; // the same objects once more
       shown += visible;
       all += items.length;
     }
@@ -164,6 +165,7 @@
 
   function changed(item, old) {
     if ("item" in item.dataset) item.classList.add("changed");
+    if (old && "open" in item) item.open = old.open || "problem" in item.dataset && !("problem" in old.dataset);
     for (const open of old?.querySelectorAll("details[open]") ?? []) {
       const details = byId(open.id);
       if (details) details.open = true;

@@ -52,7 +52,7 @@ type card struct {
 	Details        []string
 	Uses           []use
 	Disks          []link
-	Warnings       []string
+	Warnings       []badge
 	Facts          []fact // of a disk
 	Volumes        []card // of a disk
 	Partition      string // of a volume that is in one
@@ -184,7 +184,10 @@ func (b *builder) addRow(r inventory.Row) {
 	}
 	for _, w := range b.node.Problems { // the most urgent first
 		if w.Object == object || r.Volume != nil && w.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(w.Affects, r.Volume.GetId()) {
-			shown.Tone, shown.State = toneOf(w.Severity), strings.TrimSpace(string(w.Kind)+" "+r.State)
+			shown.Tone = toneOf(w.Severity)
+			if kind := string(w.Kind); !strings.HasPrefix(r.State, kind) {
+				shown.State = strings.TrimSpace(kind + " " + strings.TrimPrefix(r.State, "?"))
+			}
 			break
 		}
 	}
@@ -236,8 +239,11 @@ func (b *builder) addProblem(w warning.Warning) {
 	if on := b.disks[w.Object.ID]; on != "" && w.Object.Type == warning.Volume {
 		name += " on " + on
 	}
+	if found, ok := kubelet.Parse(w.Object.ID); ok && w.Object.Type == warning.Mount { // its path is long
+		name, w.Affects = strings.TrimSuffix(string(found.Kind)+" mount, driver "+found.Driver, ", driver "), append([]string{w.Object.ID}, w.Affects...)
+	}
 	p := problem{
-		ID: b.id("problem", name+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Severity: w.Severity.Words(), Tone: toneOf(w.Severity), Object: name,
+		ID: b.id("problem", w.Object.Name()+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Severity: w.Severity.Words(), Tone: toneOf(w.Severity), Object: name,
 		Target: b.objects[w.Object], Text: w.Text, Age: b.node.Age(w), Run: w.Run, Advice: w.Advice, Pods: b.node.PodNames(w.Pods), PVs: w.PVs,
 	}
 	for _, affected := range w.Affects {
@@ -247,9 +253,9 @@ func (b *builder) addProblem(w warning.Warning) {
 }
 
 // texts returns the texts of warnings.
-func texts(warnings []warning.Warning) (texts []string) {
+func texts(warnings []warning.Warning) (texts []badge) {
 	for _, w := range warnings {
-		texts = append(texts, w.Text)
+		texts = append(texts, badge{w.Text, toneOf(w.Severity)})
 	}
 	return texts
 }
