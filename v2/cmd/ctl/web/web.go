@@ -127,8 +127,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ConnState:         s.callers.changed,
-		ConnContext:       func(ctx context.Context, conn net.Conn) context.Context { return context.WithValue(ctx, callerKey{}, conn) },
-		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, callerKey{}, conn)
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // errors of clients
 	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.follow(ctx) })
