@@ -175,9 +175,13 @@ func TestExamine_Machine(t *testing.T) {
 		want   string
 		bad    bool
 	}{
-		"foreign owner":      {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
-		"not installed":      {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
-		"stopped":            {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
+		"foreign owner": {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
+		"not installed": {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
+		"stopped":       {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
+		"AKS": {with(func(s *service) {
+			s.config = scm.Config{Command: `C:\k\nssm.exe`, Start: scm.Manual}
+			s.recovery.Restart = 0
+		}), "info service: csi-proxy runs under nssm, as on AKS", false},
 		"manual":             {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: start type is manual", true},
 		"no recovery":        {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not restart it", true},
 		"recovery of crash":  {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows restarts it after a crash, but", true},
