@@ -49,10 +49,10 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace,nethttpomithttp2 -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of the modules that go.work joins: library, client, mounter, programs, and the tests of programs. The tools,
+# Packages of the modules that go.work joins: library, client, mounter and its tests, programs and their tests. The tools,
 # the examples and the tests of deploy are modules apart, so that their dependencies do not mix with ours.
-MODULES      := . client mounter test v2/cmd
-PACKAGES     := ./... ./client/... ./mounter/... ./test/... ./v2/cmd/...
+MODULES      := . client mounter mounter/mountertest test v2/cmd
+PACKAGES     := ./... ./client/... ./mounter/... ./mounter/mountertest/... ./test/... ./v2/cmd/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
@@ -113,6 +113,7 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) $(ORDER) -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
 	[ -z "$(SWEEPS)" ] || $(GO) test $(ORDER) -timeout=20m -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
+	for module in client mounter; do GOWORK=off $(GO) -C $$module test ./... || exit; done # with the oldest versions
 	$(GO_TOOLS) test $(ORDER) $(OUR_TOOLS)
 	$(GO_MANIFESTS) test $(ORDER) ./...
 	$(GO_DRIVERS) test $(ORDER) ./...
@@ -221,8 +222,9 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 		[ $$result = 0 ] || echo "$$output" | grep -A1 "^--- FAIL: Fuzz" | grep -qx "    context deadline exceeded" || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
-soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
+soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1), and calls while folders are exchanged for links
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
+	$(GO) test $(RACE) -count=1 -v -timeout=30m -run '^TestSwaps$$' ./mounter/mountertest -args -swap.time=$(SOAKTIME)
 
 .PHONY: attack
 attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice
@@ -294,7 +296,7 @@ verify-release: ## Make a release twice, in different directories, and compare t
 
 # The image has the programs of a release for Windows, and their licences. It needs no container engine. Without
 # IMAGE_BASE nothing is downloaded; such an image can be inspected, but a node refuses it. The base is for amd64.
-IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0
+IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0@sha256:b4c9637e032f667c52d1eccfa31ad8c63f1b035e8639f3f48a510536bf34032b
 IMAGE      ?= $(IMAGE_REPOSITORY):$(VERSION)
 IMAGE_FILE := csi-proxy_$(VERSION)_image.tar
 .PHONY: image

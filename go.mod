@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/v2
 
 go 1.25.0
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/logr v1.4.2
 	github.com/go-ole/go-ole v1.3.0

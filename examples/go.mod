@@ -2,12 +2,15 @@ module github.com/kubernetes-csi/csi-proxy/examples
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/mounter v0.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
@@ -57,6 +60,7 @@ require (
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../mounter
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest => ../mounter/mountertest
 	github.com/kubernetes-csi/csi-proxy/v2 => ../
 	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../v2/cmd
 )

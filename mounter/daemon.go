@@ -13,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
@@ -24,7 +25,7 @@ import (
 
 // daemon is the node behind the pipes of CSI Proxy.
 type daemon struct {
-	disks, vols, files, shares, system *endpoint
+	disks, vols, files, shares, targets, system *endpoint
 }
 
 var _ node = (*daemon)(nil)
@@ -35,7 +36,7 @@ func newDaemon(ctx context.Context, s *settings) (*daemon, error) {
 	}
 	d := &daemon{
 		disks: serving("disk", "v1"), vols: serving("volume", "v1"), files: serving("filesystem", "v1"), shares: serving("smb", "v1"),
-		system: serving("system", "v1alpha1"),
+		targets: serving("iscsi", "v1alpha2"), system: serving("system", "v1alpha1"),
 	}
 	var options []client.Option
 	if s.wait {
@@ -332,7 +333,8 @@ func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password, RefuseOtherUser: share.RefuseOtherUser,
 	}
 	if share.Privacy != PrivacyDefault {
-		request.Private = new(share.Privacy != PrivacyNotRequired)
+		private := share.Privacy != PrivacyNotRequired
+		request.Private = &private
 	}
 	err := ask(request)
 	probe := func() error { return ask(&extensionv1.NewSmbGlobalMappingRequest{}) } // no share
@@ -351,9 +353,31 @@ func (d *daemon) unmapShare(ctx context.Context, remote, except string) error {
 	return errOf(call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}))
 }
 
+func (d *daemon) addPortal(ctx context.Context, at portal) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.AddTargetPortal,
+		&iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: at.address, TargetPort: at.port}}))
+}
+
+func (d *daemon) logIn(ctx context.Context, at portal, target string, chap CHAP) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.ConnectTarget, &iscsiv1alpha2.ConnectTargetRequest{
+		TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: at.address, TargetPort: at.port}, Iqn: target,
+		AuthType: iscsiv1alpha2.AuthenticationType(chap.kind()), ChapUsername: chap.Username, ChapSecret: chap.Secret,
+	}))
+}
+
+func (d *daemon) logOut(ctx context.Context, target string) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.DisconnectTarget,
+		&iscsiv1alpha2.DisconnectTargetRequest{TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: anyPortal}, Iqn: target}))
+}
+
+func (d *daemon) setMutualSecret(ctx context.Context, secret string) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.SetMutualChapSecret,
+		&iscsiv1alpha2.SetMutualChapSecretRequest{MutualChapSecret: secret}))
+}
+
 func (d *daemon) close() error {
 	var errs []error
-	for _, e := range []*endpoint{d.disks, d.vols, d.files, d.shares, d.system} {
+	for _, e := range []*endpoint{d.disks, d.vols, d.files, d.shares, d.targets, d.system} {
 		errs = append(errs, e.close())
 	}
 	return errors.Join(errs...)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -18,7 +18,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := mounter.New(ctx, mountertest.Library(node))
+	m, err := mounter.New(ctx, emulated(node))
 	if err != nil {
 		panic(err)
 	}
@@ -50,7 +50,7 @@ func ExampleMounter_Stage_errors() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := mounter.New(ctx, mountertest.Library(node))
+	m, err := mounter.New(ctx, emulated(node))
 	if err != nil {
 		panic(err)
 	}
@@ -58,4 +58,12 @@ func ExampleMounter_Stage_errors() {
 	_, err = m.Stage(ctx, mounter.StageRequest{Path: `C:\var\lib\kubelet\staging`, Source: mounter.Disk{Serial: "vol0123"}})
 	fmt.Println(errors.Is(err, failure.NotFound), failure.Code(err))
 	// Output: true NotFound
+}
+
+// emulated is Library of package mountertest, which is a module of its own.
+func emulated(node *winsim.Node) mounter.Option {
+	return mounter.WithHosts(mounter.Hosts{
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
+		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
+	})
 }

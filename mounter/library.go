@@ -8,6 +8,8 @@ import (
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
@@ -21,6 +23,7 @@ type Hosts struct {
 	Volume     volumeapi.HostAPI
 	Filesystem fsapi.HostAPI
 	SMB        smbapi.HostAPI
+	ISCSI      iscsiapi.HostAPI
 	// Node returns the whole machine.
 	Node func(...nodeapi.Option) (*nodeapi.Node, error)
 }
@@ -30,7 +33,7 @@ func (h Hosts) missing() string {
 	for _, host := range []struct {
 		name  string
 		value any
-	}{{"Disk", h.Disk}, {"Volume", h.Volume}, {"Filesystem", h.Filesystem}, {"SMB", h.SMB}, {"Node", h.Node}} {
+	}{{"Disk", h.Disk}, {"Volume", h.Volume}, {"Filesystem", h.Filesystem}, {"SMB", h.SMB}, {"ISCSI", h.ISCSI}, {"Node", h.Node}} {
 		switch v := reflect.ValueOf(host.value); {
 		case !v.IsValid(), (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil():
 			return host.name
@@ -42,7 +45,7 @@ func (h Hosts) missing() string {
 // thisMachine is the machine on which the process runs. On systems other than Windows every call
 // fails with an error that matches errors.ErrUnsupported.
 func thisMachine() Hosts {
-	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New(), Node: nodeapi.New}
+	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New(), ISCSI: iscsiapi.New(), Node: nodeapi.New}
 }
 
 // library is the node in this process.
@@ -52,6 +55,7 @@ type library struct {
 	vols    *volume.Volume
 	files   *filesystem.Filesystem
 	shares  *smb.SMB
+	targets *iscsi.ISCSI
 }
 
 var _ node = (*library)(nil)
@@ -65,6 +69,9 @@ func newLibrary(s *settings) (*library, error) {
 	l := &library{}
 	var err error
 	if l.disks, err = disk.New(hosts.Disk); err != nil {
+		return nil, err
+	}
+	if l.targets, err = iscsi.New(hosts.ISCSI); err != nil {
 		return nil, err
 	}
 	if l.vols, err = volume.New(hosts.Volume, volume.WorkingDirs(s.workingDirs...)); err != nil {
@@ -229,6 +236,37 @@ func (l *library) mapShare(ctx context.Context, share SMB, path string) error {
 
 func (l *library) unmapShare(ctx context.Context, remote, except string) error {
 	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
+}
+
+func (l *library) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
+	return l.machine.SessionsOf(ctx, name)
+}
+
+func (l *library) isMultipath(ctx context.Context, number uint32) (bool, error) {
+	found, err := l.machine.FindDisk(ctx, nodeapi.Query{Number: &number})
+	if err != nil {
+		return false, err
+	}
+	return isMPIO(found.Path), nil
+}
+
+func (l *library) addPortal(ctx context.Context, at portal) error {
+	return errOf(l.targets.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: at.address, TargetPort: at.port}}))
+}
+
+func (l *library) logIn(ctx context.Context, at portal, target string, chap CHAP) error {
+	return errOf(l.targets.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{
+		TargetPortal: &iscsi.TargetPortal{TargetAddress: at.address, TargetPort: at.port}, IQN: target,
+		AuthType: iscsi.AuthenticationType(chap.kind()), ChapUsername: chap.Username, ChapSecret: chap.Secret,
+	}))
+}
+
+func (l *library) logOut(ctx context.Context, target string) error {
+	return errOf(l.targets.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: anyPortal}, IQN: target}))
+}
+
+func (l *library) setMutualSecret(ctx context.Context, secret string) error {
+	return errOf(l.targets.SetMutualChapSecret(ctx, &iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret}))
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

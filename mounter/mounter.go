@@ -26,6 +26,8 @@
 // Paths may have any spelling that the kubelet uses, see Path. The package does no work when it
 // is imported, and compiles and works on every system: package mountertest runs it on an emulated
 // node.
+//
+// The package is v0: its names can change, with a line in the change log.
 package mounter
 
 import (
@@ -46,6 +48,7 @@ type Mounter struct {
 	locks  *locks
 	closed *atomic.Bool
 	links  *links
+	mutual *mutualSecret
 	// begun are the sources of the volumes that Stage has begun to stage, by path. With them Unstage also undoes a
 	// call of Stage that was interrupted before anything was at the path.
 	begun *sync.Map
@@ -73,7 +76,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, begun: &sync.Map{}, writable: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, writable: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

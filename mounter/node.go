@@ -59,6 +59,17 @@ type node interface {
 	// unmapShare disconnects a share unless a link uses it that is not at the path except.
 	unmapShare(ctx context.Context, remote, except string) error
 
+	// sessions returns the sessions of an iSCSI target, or of the target that has the disk with a number.
+	sessions(ctx context.Context, name string) ([]nodeapi.Session, error)
+	// isMultipath reports whether MPIO has claimed a disk.
+	isMultipath(ctx context.Context, disk uint32) (bool, error)
+	// addPortal makes Windows know the targets of a portal.
+	addPortal(ctx context.Context, at portal) error
+	// logIn does nothing if the target has a session with a connection, unless it is another path to its disks.
+	logIn(ctx context.Context, at portal, target string, chap CHAP) error
+	logOut(ctx context.Context, target string) error
+	setMutualSecret(ctx context.Context, secret string) error
+
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
 	// describeVolumes describes at least the volumes with these ids.
 	describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error)

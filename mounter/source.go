@@ -103,7 +103,7 @@ func checkFileSystem(r StageRequest) error {
 		return err
 	}
 	if r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs") && !strings.EqualFold(r.FSType, "refs") {
-		return newError(failure.Unsupported, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs or refs", r.FSType)
+		return newError(failure.Invalid, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs or refs", r.FSType)
 	}
 	return nil
 }

@@ -49,11 +49,14 @@ type Staged struct {
 	// for a share.
 	DiskNumber uint32
 	VolumeID   string
+	// Paths is how many paths lead to the disk of an iSCSI target: with MPIO, one for each portal that answers.
+	Paths int
 }
 
 const opStage = "stage volume at"
 
-// Stage makes a volume appear at the staging path.
+// Stage makes a volume appear at the staging path. It looks at the path first: if another volume is there, or
+// files, it fails and changes nothing.
 //
 // A disk is found by its keys; if Windows has not seen it yet, Stage makes Windows look for it. It
 // comes online and writable. A blank disk gets a partition and a file system; one with data keeps

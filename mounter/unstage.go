@@ -19,20 +19,23 @@ import (
 type UnstageRequest struct {
 	// Path is the staging path.
 	Path string
-	// Offline takes the disk offline afterwards, so that it can be detached without loss. The disk
+	// Offline takes the disk offline, so that it can be detached without loss. The disk
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Source is what was staged. It is not required. With it, a repetition also completes a call that
-	// was interrupted when nothing was left at the path.
+	// Source is what was staged. It is not required. With it, Unstage also undoes a Stage that was
+	// interrupted before anything was at the path, if the driver was restarted since.
 	Source Source
 }
 
 const opUnstage = "unstage volume at"
 
-// Unstage undoes Stage: it writes what is cached, takes the volume away from the path, and removes
-// the path. A volume whose disk is gone is unmounted, too. A share is disconnected unless another
-// link uses it. If nothing is there, Unstage succeeds.
+// Unstage undoes Stage: it writes what is cached, takes the disk offline if it should, takes the volume
+// away from the path, and removes the path. A volume whose disk is gone is unmounted, too. A share is
+// disconnected unless another link uses it. If nothing is there, Unstage succeeds. While a pod's link leads
+// to the path, it fails with the code FailedPrecondition.
+//
+// The path goes last, so that a repetition completes an interrupted call with nothing but the path.
 //
 // A disk that is read-only goes offline, and becomes writable there: Windows keeps the flag for the
 // place of a disk, and the next disk at that place would be read-only. This needs no memory of Stage,
@@ -42,7 +45,7 @@ const opUnstage = "unstage volume at"
 //
 // If the disk fails to take what is cached, Unstage fails, and the volume stays at the path. A
 // repetition that meets the same failure unmounts it, and logs what may be lost; with a daemon, the
-// daemon's log has it.
+// daemon's log has it. If the disk cannot go offline then, it stays as it is.
 //
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
@@ -85,7 +88,7 @@ func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequ
 	}
 	switch {
 	case at.kind == fsapi.MountEntry:
-		return m.unstageVolume(ctx, path, at.target, request.Offline)
+		return m.unstageVolume(ctx, path, at.target, request)
 	case at.kind == fsapi.LinkEntry && isRemote(at.target):
 		return m.unstageShare(ctx, path, at.target)
 	case at.kind == fsapi.LinkEntry && !at.guessed:
@@ -109,7 +112,7 @@ func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequ
 }
 
 // unstageVolume takes a volume from a path. Its disk, or only the volume while the disk is offline, may be gone.
-func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bool) error {
+func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request UnstageRequest) error {
 	number, found, err := m.diskBehind(ctx, id)
 	if err != nil {
 		return err
@@ -121,7 +124,11 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, offline bo
 			return err
 		}
 		defer unlock()
-		if err := m.letGo(ctx, number, path, id, offline); err != nil {
+		if err := m.letGoTarget(ctx, number, path, id, request.Offline); err != nil {
+			return err
+		}
+	} else if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
+		if err := m.leave(ctx, s.Target, path); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/v2/test
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/Microsoft/go-winio v0.6.4
 	github.com/google/go-cmp v0.7.0

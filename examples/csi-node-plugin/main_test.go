@@ -116,6 +116,7 @@ func TestRun_Refuses(t *testing.T) {
 		"-mode must be proxy or":        {"-node-id=n", "-mode=both"},
 		"-endpoint must be unix://PATH": {"-node-id=n", "-endpoint=tcp://:1"},
 		`unexpected argument "library"`: {"-node-id=n", "library"},
+		"folder of Windows":             {"-node-id=n", "-mode=library", `-kubelet-path=C:\`},
 	} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: got %v, want %q", args, err, text)

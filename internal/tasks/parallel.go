@@ -10,8 +10,8 @@ const (
 	// maxConcurrent is how many objects are asked at the same time. Healthy ones answer in microseconds.
 	maxConcurrent = 8
 
-	// patience is how long an object that does not answer counts as one of these: any number can hang at once.
-	patience = 50 * time.Millisecond
+	// slotTime is how long an object that does not answer counts as one of these: any number can hang at once.
+	slotTime = 50 * time.Millisecond
 )
 
 // Each calls do for 0 to n-1, several at a time and each with its own time limit, and returns
@@ -26,7 +26,7 @@ func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.C
 		wg.Go(func() {
 			leave := sync.OnceFunc(func() { <-slots })
 			defer leave()
-			defer time.AfterFunc(patience, leave).Stop()
+			defer time.AfterFunc(slotTime, leave).Stop()
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			failures[i] = Recover(ctx, func(ctx context.Context) error { return do(ctx, i) })

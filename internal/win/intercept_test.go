@@ -15,7 +15,7 @@ import (
 )
 
 // passed are the methods that no interceptor sees.
-var passed = []string{"Now", "Sleep", "Close"}
+var passed = []string{"Now", "Elapsed", "Sleep", "Close"}
 
 // bottom is a machine that only opens directories. Its other methods would panic.
 type bottom struct {
@@ -28,6 +28,8 @@ func (b bottom) OpenDirectory(context.Context, win.Path) (win.Directory, error) 
 }
 
 func (bottom) Now() time.Time { return time.Unix(7, 0) }
+
+func (bottom) Elapsed() time.Duration { return 7 }
 
 func (bottom) Sleep(context.Context, time.Duration) error { return errors.New("awake") }
 

@@ -104,12 +104,20 @@ type Option func(*Filesystem) error
 // every link on it must lie in one of them. The calls create and remove nothing below a
 // mounted volume, which pods write to, and never remove or empty the directories themselves.
 // Other calls fail with an error that matches fs.ErrPermission. PathValid is not limited on
-// network paths.
+// network paths. Roots of drives, and folders of Windows, programs and users, are refused.
 //
 // The host must be an fsapi.Limiter, as those of package hostapi and winsim are.
 func WorkingDirs(dirs ...string) Option {
 	return func(f *Filesystem) (err error) {
 		f.host, err = policy.Limit(f.host, dirs)
+		return err
+	}
+}
+
+// UnsafeWorkingDirs is WorkingDirs that also accepts roots of drives and folders of Windows, programs and users.
+func UnsafeWorkingDirs(dirs ...string) Option {
+	return func(f *Filesystem) (err error) {
+		f.host, err = policy.LimitUnsafe(f.host, dirs)
 		return err
 	}
 }

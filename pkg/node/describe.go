@@ -144,7 +144,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 		ask(links, "pods", func(ctx context.Context) error { node.Pods = l.allPods(ctx); return nil }),
 		ask(true, "volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }),
 		ask(shares, "shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }),
-		ask(sessions, "iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, err = l.allSessions(ctx); return err }),
+		ask(sessions, "iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, _, err = l.allSessions(ctx); return err }),
 		ask(links, "links", func(ctx context.Context) error { found = l.allLinks(ctx); return nil }))...)
 	failed := func(before int) bool { return failures[len(failures)-before] != nil }
 	node.VolumesFailed, node.SharesFailed = failed(4), failed(3)

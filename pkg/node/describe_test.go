@@ -86,7 +86,7 @@ func inspector(t *testing.T, m win.Machine, dirs ...string) *wholenode.Node {
 	if len(dirs) == 0 {
 		dirs = []string{kubelet}
 	}
-	return newOn(t, m, wholenode.WorkingDirs(dirs...))
+	return newOn(t, m, wholenode.UnsafeWorkingDirs(dirs...))
 }
 
 func newOn(t *testing.T, m win.Machine, options ...wholenode.Option) *wholenode.Node {

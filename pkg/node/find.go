@@ -31,6 +31,9 @@ type Query struct {
 	Page83               string
 	// LUN is the LUNID of the disk's location. Several disks can have the same LUN on different
 	// adapters, so add the Adapter if the machine has more than one.
+	//
+	// If the Adapter is the name of an iSCSI target, LUN is that at the target. FindDisk then waits up to 30 s for Windows
+	// to set the disk up. The target must have a session.
 	LUN, Adapter string
 	SCSI         *SCSIAddress
 	NamespaceID  uint32
@@ -44,13 +47,25 @@ type Query struct {
 // AmbiguousError says that more than one disk has the keys of a query. A caller that takes any of
 // them may destroy the data of another.
 type AmbiguousError struct {
-	Query      Query
-	Candidates []Disk // at least two
+	Query Query
+	// Candidates are at least two. Through a daemon, package mounter knows only their numbers.
+	Candidates []Disk
 }
 
 // Error names the disks.
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s %s: several disks match: %s; add a key to the query", opFind, e.Query, names(e.Candidates))
+}
+
+// Numbers returns the numbers of the candidates, at most as many as given.
+func (e *AmbiguousError) Numbers(most int) []uint32 {
+	var numbers []uint32
+	for _, disk := range e.Candidates {
+		if disk.Number != nil && len(numbers) < most {
+			numbers = append(numbers, *disk.Number)
+		}
+	}
+	return numbers
 }
 
 func names(disks []Disk) string {
@@ -81,11 +96,27 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if query == (Query{}) {
 		return nil, winerr.New(winerr.Invalid, opFind, "no keys", "the query is empty")
 	}
+	if win.CheckTargetName(query.Adapter) == nil {
+		return n.findLUN(ctx, query)
+	}
 	found, err := n.lookForKeys(ctx, query.LUN != "" || query.Adapter != "")
 	if err != nil {
 		return nil, winerr.Wrap(opFind, query.String(), err)
 	}
 	return n.pick(ctx, query, found)
+}
+
+// findLUN finds the disk of an iSCSI target by its number, which its sessions say.
+func (n *Node) findLUN(ctx context.Context, query Query) (*Disk, error) {
+	number, err := n.numberOf(ctx, query)
+	switch {
+	case err != nil:
+		return nil, winerr.Wrap(opFind, query.String(), err)
+	case query.Number != nil && *query.Number != number:
+		return nil, winerr.New(winerr.NotFound, opFind, query.String(), "there the target has disk %d", number)
+	}
+	query.Number, query.LUN, query.Adapter = &number, "", ""
+	return n.FindDisk(ctx, query)
 }
 
 const (
@@ -210,7 +241,7 @@ func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
 	case onlySystem:
 		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "only the disk that Windows runs from has these keys")
 	default:
-		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk; rescan the disks if it was just attached")
+		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk, or Windows has not seen it yet")
 	}
 }
 

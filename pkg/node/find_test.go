@@ -448,6 +448,9 @@ func TestDescribe_Shares(t *testing.T) {
 }
 
 func TestNew_Refuses(t *testing.T) {
+	if _, err := wholenode.New(wholenode.WorkingDirs(`D:\`)); err == nil {
+		t.Error("a whole drive is accepted")
+	}
 	if _, err := wholenode.New(wholenode.WorkingDirs(`relative\path`)); err == nil {
 		t.Error("a relative working directory was accepted")
 	}

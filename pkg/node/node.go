@@ -18,6 +18,8 @@
 // The package compiles on every system. On systems other than Windows, a Node that New returns
 // fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
 // works everywhere, on an emulated node.
+//
+// Within v2 it grows compatibly: structures get fields, so name those that you set.
 package node
 
 import (
@@ -58,7 +60,8 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
-	began      time.Time // of this Node, by the machine's clock
+	began      time.Duration // of this Node, by Elapsed
+	started    time.Time     // see startDate; heals guards it
 	used       usedTargets
 	looks      looks                    // heals guards it
 	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
@@ -72,6 +75,14 @@ type Option func(*Node) error
 func WorkingDirs(dirs ...string) Option {
 	return func(n *Node) (err error) {
 		n.limits, err = policy.New(dirs)
+		return err
+	}
+}
+
+// UnsafeWorkingDirs is WorkingDirs that also accepts roots of drives and folders of Windows, programs and users.
+func UnsafeWorkingDirs(dirs ...string) Option {
+	return func(n *Node) (err error) {
+		n.limits, err = policy.NewUnsafe(dirs)
 		return err
 	}
 }
@@ -101,7 +112,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &tasks.Locks[struct{}]{Limit: atOnce}
 	n.searches = shared.New[bool, search](findGather, findPatience)
-	n.began = n.m.Now()
+	n.began = n.m.Elapsed()
 	for _, option := range options {
 		if err := option(n); err != nil {
 			return nil, err

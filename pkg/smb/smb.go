@@ -100,6 +100,14 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
+// UnsafeWorkingDirs is WorkingDirs that also accepts roots of drives and folders of Windows, programs and users.
+func UnsafeWorkingDirs(dirs ...string) Option {
+	return func(s *SMB) (err error) {
+		s.host, err = policy.LimitUnsafe(s.host, dirs)
+		return err
+	}
+}
+
 // RequirePrivacy says whether servers must encrypt what they send and receive, which is the
 // default. Servers that cannot encrypt are refused.
 //

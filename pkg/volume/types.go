@@ -135,8 +135,8 @@ type UnmountVolumeResponse struct{}
 type WriteVolumeCacheRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
-	// TargetPath is the folder from which the volume is unmounted next, or empty. With it a volume that
-	// UnmountVolume would unmount without a flush is none to wait for: one that is gone, and one whose
+	// TargetPath is the folder from which the volume is unmounted next, or empty. With it, a volume that
+	// UnmountVolume would unmount without a flush is not waited for: one that is gone, and one whose
 	// disk has failed at the call before. The host must be one of package hostapi or winsim.
 	TargetPath string
 }

@@ -139,6 +139,14 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
+// UnsafeWorkingDirs is WorkingDirs that also accepts roots of drives and folders of Windows, programs and users.
+func UnsafeWorkingDirs(dirs ...string) Option {
+	return func(v *Volume) (err error) {
+		v.host, err = policy.LimitUnsafe(v.host, dirs)
+		return err
+	}
+}
+
 // AcceptDiskNumbers lets ResizeVolume take the number of a disk, in decimal, for the id of the
 // only volume on it. azuredisk 1.33 and later send that when they call the daemon, which is what
 // this option is for: a driver that calls the library can pass the id.

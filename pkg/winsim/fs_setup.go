@@ -249,7 +249,7 @@ func (t *files) insert(path string, e *entry, short string) error {
 	}
 	t.changed() // parents are created even if the rest fails
 	if t.started {
-		e.changedAt = t.now()
+		e.changedAt = t.date()
 	}
 	at, err := t.walkCreating(name)
 	switch {

@@ -405,15 +405,20 @@ func (p *picture) initiator(m *ISCSI) {
 		for _, portal := range t.portals {
 			described.Portals = append(described.Portals, portal.address().String())
 		}
+		next := 0
 		for _, d := range t.luns {
 			lun := p.disk(d)
 			lun.SCSI, lun.Presence = nil, p.presence[d]
+			if int(d.unit) != next {
+				lun.SCSI = &SCSI{LUN: d.unit}
+			}
+			next = int(d.unit) + 1
 			described.LUNs = append(described.LUNs, lun)
 		}
 		m.Targets = append(m.Targets, described)
 	}
 	for _, login := range in.logins {
-		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
+		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String(), Secret: login.secret})
 	}
 	for _, s := range in.sessions {
 		described := s.ISCSILogin

@@ -51,6 +51,7 @@ const (
 	msrAppears     = "msr-appears"
 	diskRelapses   = "disk-goes-offline"
 	lunsArrive     = "luns-arrive"
+	lunsLeave      = "luns-leave"
 	serviceChanges = "service-changes" // it leaves its pending state
 )
 
@@ -186,12 +187,15 @@ func (r *resumption) services(m *services) *ModelError {
 // initiator brings what the initiator knows into its state.
 func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 	for i, model := range m.Sessions {
-		s := &iscsiSession{model, in.target(model.Target), findPortal(in.portals, model.Portal)}
+		s := &iscsiSession{ISCSILogin: model, target: in.target(model.Target), portal: findPortal(in.portals, model.Portal)}
 		if s.target == nil || s.portal == nil {
 			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
 		}
 		in.sessions = append(in.sessions, s)
-		if err := r.plan(model.Pending, map[string]func(Event) event{lunsArrive: func(Event) event { return in.lunArrival(s) }}); err != nil {
+		if err := r.plan(model.Pending, map[string]func(Event) event{
+			lunsArrive: func(Event) event { return in.lunArrival(s) },
+			lunsLeave:  func(Event) event { return in.lunRemoval(s) },
+		}); err != nil {
 			return err.at("sessions", i)
 		}
 	}

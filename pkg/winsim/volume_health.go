@@ -175,19 +175,6 @@ func (m *volumes) refuseRepair(v *volume, how win.Repair) error {
 	return nil
 }
 
-// anyInUse reports whether a file below is held open.
-func (e *entry) anyInUse() bool {
-	if e.inUse() {
-		return true
-	}
-	for _, child := range e.children {
-		if child.anyInUse() {
-			return true
-		}
-	}
-	return false
-}
-
 // repairEnd completes a scan or repair, and passes the result to done unless the volume has left.
 func (m *volumes) repairEnd(v *volume, how win.Repair, done func(error)) event {
 	return event{Event: Event{Kind: repairEnds, Repair: string(how)}, of: v, run: func() {

@@ -18,11 +18,15 @@
 // dots lexically and drops trailing dots and spaces. Device names such as NUL are refused. A path
 // with the prefix \\?\ is used as is; it can also start with a volume, \\?\Volume{guid}\dir. Names
 // with a colon are streams. Calls to the machine use all names as is, as if with \\?\. Calls counts
-// them, and Inject lets them fail.
+// them, and Inject lets them fail. Disks fail and hang (FailDisk, HangDisk), portals and servers go away
+// (SetISCSIPortalDown, ChangeSMBServer), and the node restarts (Reboot).
 //
 // A Node has a clock of its own, on which waits take no time, and is safe for concurrent use.
 // Storage behaves as Microsoft documents it and as published code relies on it; where neither
 // says what Windows does, the model lets a test choose.
+//
+// Within v2 it grows compatibly: structures get fields, so name those that you set. What an emulated node does changes
+// when more is known of Windows.
 package winsim
 
 import (

@@ -109,7 +109,9 @@ func TestCommandLines(t *testing.T) {
 func TestSchema_AgreesWithDaemon(t *testing.T) {
 	csiProxy := program(t, "csi-proxy")
 	for _, values := range []string{
-		`kubeletPath: 'D:\'`,
+		`kubeletPath: 'D:\kubelet'`,
+		`{kubeletPath: 'D:\', allowUnsafeWorkingDirs: true}`,
+		`workingDirs: ['C:\Windows Data', 'C:\usersx', 'C:\var\Users']`,
 		`workingDirs: ['C:\a.b\.c\console', 'C:\data é']`,
 		`allowedServices: ['*']`,
 		`allowedServices: [MSiSCSI, kubelet-helper]`,

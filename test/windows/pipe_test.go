@@ -196,7 +196,7 @@ func TestPipe_PeerPIDForeignConnection(t *testing.T) {
 func TestPipe_ValidateSecurityDescriptorDefault(t *testing.T) {
 	noteOutcome(t, pipeTests)
 	require.NoError(t, pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor))
-	const want = "D:P(A;;GA;;;SY)(A;;GA;;;BA)"
+	const want = "D:P(A;;GA;;;SY)(A;;0x12019b;;;BA)(A;;RC;;;S-1-3-4)"
 	if pipe.DefaultSecurityDescriptor != want {
 		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 
@@ -20,6 +21,11 @@ func TestProcess(t *testing.T) {
 	g.ask("Q-pipe-ssh", askSession)
 	// A remote client (\\node\pipe\csi-proxy-disk-v1) is refused.
 	g.ask("Q-pipe-remote", askRemote)
+	// An account that the default descriptor lets connect does so with GENERIC_READ and GENERIC_WRITE, as every client
+	// does, although GENERIC_WRITE includes FILE_CREATE_PIPE_INSTANCE; it can neither make an instance of the pipe, nor,
+	// as a member of the group that owns it, change the access list. Expected: 0, 5, 5. If not: drivers cannot connect,
+	// or another administrator can serve the pipe.
+	g.ask("Q-pipe-instances", askInstances)
 	// This program inside a HostProcess container: with containerd 1.6 and 1.7 or later, with and without volumeMounts.
 	// Control codes, \\.\MountPointManager, SetupDi and CM_Reenumerate_DevNode come from inside a silo, and relative
 	// opens cross bind mounts.
@@ -68,6 +74,40 @@ func askRemote(a *answer) {
 		}
 		a.fact("open it in the network "+host.how, winapi.Error(err))
 	}
+}
+
+// askInstances makes the first instance of a pipe, which Windows does not check, with a descriptor that lets this
+// account only connect.
+func askInstances(a *answer) {
+	account, err := windows.GetCurrentProcessToken().GetTokenUser()
+	a.must(err)
+	const rights = "0x12019b"
+	descriptor, err := windows.SecurityDescriptorFromString("D:P(A;;" + rights + ";;;SY)(A;;" + rights + ";;;BA)(A;;" + rights + ";;;" + account.User.Sid.String() + ")(A;;RC;;;S-1-3-4)")
+	a.must(err)
+	name, err := windows.UTF16PtrFromString(newPipe(a.T))
+	a.must(err)
+	instance := func(attributes *windows.SecurityAttributes) (windows.Handle, error) {
+		return windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED,
+			windows.PIPE_TYPE_BYTE|windows.PIPE_REJECT_REMOTE_CLIENTS, windows.PIPE_UNLIMITED_INSTANCES, 4096, 4096, 0, attributes)
+	}
+	first, err := instance(&windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: descriptor})
+	a.must(err)
+	defer windows.CloseHandle(first)
+	for _, open := range []struct {
+		what   string
+		access uint32
+	}{{"connect", windows.GENERIC_READ | windows.GENERIC_WRITE}, {"open it to change its access list", windows.WRITE_DAC}} {
+		client, err := windows.CreateFile(name, open.access, 0, nil, windows.OPEN_EXISTING, 0, 0)
+		if err == nil {
+			windows.CloseHandle(client)
+		}
+		a.fact(open.what, winapi.Error(err))
+	}
+	second, err := instance(nil)
+	if err == nil {
+		windows.CloseHandle(second)
+	}
+	a.fact("make a second instance", winapi.Error(err))
 }
 
 func askContainer(a *answer) {

@@ -7,10 +7,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io/fs"
 	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,4 +153,54 @@ func newCertificate(t *testing.T, certificateFile, keyFile string) {
 	must(t, err)
 	writeFile(t, certificateFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	writeFile(t, keyFile, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+}
+
+// TestPinned: what a release is made of is named by what it contains, not by a name that can be moved: actions by
+// commit, the base image by digest, Go by its patch. Updates are proposed for all modules.
+func TestPinned(t *testing.T) {
+	root := filepath.Join("..", "..")
+	read := func(path string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	if err != nil || len(workflows) == 0 {
+		t.Fatal(workflows, err)
+	}
+	commit := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for _, workflow := range workflows {
+		for line := range strings.Lines(read(filepath.Join(".github", "workflows", filepath.Base(workflow)))) {
+			if _, action, found := strings.Cut(strings.TrimSpace(line), "uses: "); found && !commit.MatchString(action) {
+				t.Errorf("%s: %s is not named by its commit and version", workflow, action)
+			}
+		}
+	}
+	if !regexp.MustCompile(`(?m)^IMAGE_BASE \?= \S+@sha256:[0-9a-f]{64}$`).MatchString(read("Makefile")) {
+		t.Error("IMAGE_BASE has no digest")
+	}
+	updates, toolchain := read(".github/dependabot.yml"), regexp.MustCompile(`(?m)^toolchain go1\.\d+\.\d+$`)
+	want := toolchain.FindString(read("go.work"))
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && slices.Contains([]string{"bin", "dist", ".git", "testdata"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		if err != nil || entry.Name() != "go.mod" {
+			return err
+		}
+		module, err := filepath.Rel(root, filepath.Dir(path))
+		if got := toolchain.FindString(read(filepath.Join(module, "go.mod"))); got == "" || got != want {
+			t.Errorf("%s has %q, go.work %q", path, got, want)
+		}
+		if module = "/" + strings.TrimPrefix(filepath.ToSlash(module), "."); !regexp.MustCompile(`[ \[]` + module + `[,\]\n]`).MatchString(updates) {
+			t.Errorf("no updates are proposed for %s", module)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/v2/cmd
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	charm.land/bubbletea/v2 v2.0.9
 	github.com/Microsoft/go-winio v0.6.4

@@ -30,6 +30,7 @@ type DescribeNodeRequest struct {
 	ShareAnswers bool                   `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"` // shares, and whether each can be opened; Windows connects idle mappings again
 	Sessions     bool                   `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // of the iSCSI initiator
 	// Look only at the volumes with these ids, at most 128. The answer has only those that exist, without read_only.
+	// With sessions, look only at those of the iSCSI targets with these names, or with a disk that has one of these numbers.
 	OnlyVolumeIds []string `protobuf:"bytes,5,rep,name=only_volume_ids,json=onlyVolumeIds,proto3" json:"only_volume_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -413,10 +414,12 @@ type FindDiskRequest struct {
 	// one partition.
 	Disk               *Disk  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
 	SerialNumberPrefix string `protobuf:"bytes,2,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
-	Adapter            string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`          // of the location
-	LunId              string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"` // of the location
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Of the location. If the adapter is the name of an iSCSI target, lun_id is that at the target, and FindDisk waits up
+	// to 30 s for Windows to set the disk up. Without a session it returns NotFound, without a connection Unavailable.
+	Adapter       string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	LunId         string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindDiskRequest) Reset() {
@@ -477,6 +480,51 @@ func (x *FindDiskRequest) GetLunId() string {
 	return ""
 }
 
+// AmbiguousDisks is a detail of a status: several disks have the keys of a query.
+type AmbiguousDisks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Numbers       []uint32               `protobuf:"varint,1,rep,packed,name=numbers,proto3" json:"numbers,omitempty"` // at most 64
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AmbiguousDisks) Reset() {
+	*x = AmbiguousDisks{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AmbiguousDisks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AmbiguousDisks) ProtoMessage() {}
+
+func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AmbiguousDisks.ProtoReflect.Descriptor instead.
+func (*AmbiguousDisks) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AmbiguousDisks) GetNumbers() []uint32 {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
 // Disk is a disk that is present.
 type Disk struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -507,7 +555,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +567,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +580,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -699,7 +747,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +759,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +772,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -801,7 +849,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +861,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +874,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Volume) GetId() string {
@@ -961,7 +1009,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1021,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1034,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Link) GetPath() string {
@@ -1069,7 +1117,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1129,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1142,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Share) GetRemote() string {
@@ -1167,7 +1215,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1227,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1240,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Session) GetTarget() string {
@@ -1241,7 +1289,7 @@ type CheckVolumeRequest struct {
 
 func (x *CheckVolumeRequest) Reset() {
 	*x = CheckVolumeRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1301,7 @@ func (x *CheckVolumeRequest) String() string {
 func (*CheckVolumeRequest) ProtoMessage() {}
 
 func (x *CheckVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1314,7 @@ func (x *CheckVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckVolumeRequest.ProtoReflect.Descriptor instead.
 func (*CheckVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckVolumeRequest) GetVolumeId() string {
@@ -1305,7 +1353,7 @@ type VolumeCondition struct {
 
 func (x *VolumeCondition) Reset() {
 	*x = VolumeCondition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1365,7 @@ func (x *VolumeCondition) String() string {
 func (*VolumeCondition) ProtoMessage() {}
 
 func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1378,7 @@ func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeCondition.ProtoReflect.Descriptor instead.
 func (*VolumeCondition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VolumeCondition) GetVolume() *Volume {
@@ -1389,7 +1437,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1449,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1462,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1469,7 +1517,7 @@ type RemoveSmbGlobalMappingRequest struct {
 
 func (x *RemoveSmbGlobalMappingRequest) Reset() {
 	*x = RemoveSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1529,7 @@ func (x *RemoveSmbGlobalMappingRequest) String() string {
 func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1542,7 @@ func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1520,7 +1568,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +1580,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1545,7 +1593,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Path) GetPath() string {
@@ -1566,7 +1614,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1626,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1639,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1619,7 +1667,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1679,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1692,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1673,7 +1721,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1733,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1746,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Entry) GetName() string {
@@ -1731,7 +1779,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1791,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1804,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1777,7 +1825,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1837,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1850,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1870,7 +1918,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
-	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\xd0\x05\n" +
+	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"*\n" +
+	"\x0eAmbiguousDisks\x12\x18\n" +
+	"\anumbers\x18\x01 \x03(\rR\anumbers\"\xd0\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -2051,69 +2101,70 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
 	(*Pod)(nil),                           // 2: csiproxy.extension.v1.Pod
 	(*Since)(nil),                         // 3: csiproxy.extension.v1.Since
 	(*FindDiskRequest)(nil),               // 4: csiproxy.extension.v1.FindDiskRequest
-	(*Disk)(nil),                          // 5: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                     // 6: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                        // 7: csiproxy.extension.v1.Volume
-	(*Link)(nil),                          // 8: csiproxy.extension.v1.Link
-	(*Share)(nil),                         // 9: csiproxy.extension.v1.Share
-	(*Session)(nil),                       // 10: csiproxy.extension.v1.Session
-	(*CheckVolumeRequest)(nil),            // 11: csiproxy.extension.v1.CheckVolumeRequest
-	(*VolumeCondition)(nil),               // 12: csiproxy.extension.v1.VolumeCondition
-	(*NewSmbGlobalMappingRequest)(nil),    // 13: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*RemoveSmbGlobalMappingRequest)(nil), // 14: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	(*Path)(nil),                          // 15: csiproxy.extension.v1.Path
-	(*Space)(nil),                         // 16: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 17: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 18: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 19: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 20: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 21: google.protobuf.Empty
+	(*AmbiguousDisks)(nil),                // 5: csiproxy.extension.v1.AmbiguousDisks
+	(*Disk)(nil),                          // 6: csiproxy.extension.v1.Disk
+	(*Partition)(nil),                     // 7: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 8: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 9: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 10: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 11: csiproxy.extension.v1.Session
+	(*CheckVolumeRequest)(nil),            // 12: csiproxy.extension.v1.CheckVolumeRequest
+	(*VolumeCondition)(nil),               // 13: csiproxy.extension.v1.VolumeCondition
+	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 16: csiproxy.extension.v1.Path
+	(*Space)(nil),                         // 17: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 18: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 19: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 20: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 21: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 22: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
-	5,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	7,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	8,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
-	9,  // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	10, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	6,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
+	8,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	9,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	10, // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	11, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
 	2,  // 5: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
 	3,  // 6: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
-	5,  // 7: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	6,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	7,  // 9: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
-	5,  // 10: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	18, // 11: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	8,  // 12: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	6,  // 7: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
+	7,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	8,  // 9: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
+	6,  // 10: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
+	19, // 11: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	9,  // 12: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
 	0,  // 13: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
 	4,  // 14: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	5,  // 15: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	5,  // 16: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	7,  // 17: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	11, // 18: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
-	7,  // 19: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	13, // 20: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	14, // 21: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	15, // 22: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	15, // 23: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	19, // 24: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	6,  // 15: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	6,  // 16: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	8,  // 17: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	12, // 18: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
+	8,  // 19: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	14, // 20: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	15, // 21: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	16, // 22: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	16, // 23: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	20, // 24: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
 	1,  // 25: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	5,  // 26: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	21, // 27: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	5,  // 28: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	21, // 29: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	12, // 30: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	7,  // 31: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	21, // 32: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	21, // 33: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	16, // 34: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	17, // 35: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	20, // 36: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	6,  // 26: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	22, // 27: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	6,  // 28: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	22, // 29: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	13, // 30: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	8,  // 31: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	22, // 32: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	22, // 33: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	17, // 34: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	18, // 35: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	21, // 36: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
 	25, // [25:37] is the sub-list for method output_type
 	13, // [13:25] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
@@ -2126,17 +2177,17 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   8,
 		},

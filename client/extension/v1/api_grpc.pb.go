@@ -37,7 +37,7 @@ type InspectorClient interface {
 	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*Node, error)
 	// FindDisk returns the one disk that has all keys, without the volumes of its partitions, and never the disk that
 	// Windows runs from. It returns NotFound if no disk has them (one that was just attached may need a rescan),
-	// FailedPrecondition if several have, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
+	// FailedPrecondition if several have, with AmbiguousDisks among the details of the status, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
 	FindDisk(ctx context.Context, in *FindDiskRequest, opts ...grpc.CallOption) (*Disk, error)
 }
 
@@ -82,7 +82,7 @@ type InspectorServer interface {
 	DescribeNode(context.Context, *DescribeNodeRequest) (*Node, error)
 	// FindDisk returns the one disk that has all keys, without the volumes of its partitions, and never the disk that
 	// Windows runs from. It returns NotFound if no disk has them (one that was just attached may need a rescan),
-	// FailedPrecondition if several have, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
+	// FailedPrecondition if several have, with AmbiguousDisks among the details of the status, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
 	FindDisk(context.Context, *FindDiskRequest) (*Disk, error)
 }
 

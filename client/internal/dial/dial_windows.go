@@ -34,7 +34,9 @@ func dial(ctx context.Context, path string, owners []string) (net.Conn, error) {
 	return conn, nil
 }
 
-// checkPipe asks the open handle, because the name can belong to another pipe a moment later.
+// checkPipe asks the open handle, because the name can belong to another pipe a moment later. All instances of a pipe
+// have the owner of the first, so this proves who made the name; that the same account serves this instance is up to
+// the pipe's access list, and that of csi-proxy lets no other make instances.
 // GENERIC_READ, which go-winio asks for, includes READ_CONTROL. See
 // https://learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo
 func checkPipe(conn net.Conn, owners []string) error {

@@ -16,6 +16,19 @@ func Limit[H any](host H, workingDirs []string) (H, error) {
 	if err != nil {
 		return host, err
 	}
+	return within(host, policy)
+}
+
+// LimitUnsafe is Limit for an operator who insists on directories that New refuses.
+func LimitUnsafe[H any](host H, workingDirs []string) (H, error) {
+	policy, err := NewUnsafe(workingDirs)
+	if err != nil {
+		return host, err
+	}
+	return within(host, policy)
+}
+
+func within[H any](host H, policy *Policy) (H, error) {
 	limiter, ok := any(host).(Limiter[H])
 	if !ok {
 		return host, fmt.Errorf("a host of type %T cannot be limited to working directories", host)

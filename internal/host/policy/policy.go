@@ -18,6 +18,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -33,8 +34,21 @@ type Policy struct {
 	text        string   // of String
 }
 
-// New makes a policy from the directories that a caller may touch.
+// New makes a policy from the directories that a caller may touch. It refuses what no caller needs: see Unsafe.
 func New(workingDirs []string) (*Policy, error) {
+	policy, err := NewUnsafe(workingDirs)
+	if err != nil {
+		return nil, err
+	}
+	if unsafe := policy.Unsafe(); len(unsafe) > 0 {
+		return nil, fmt.Errorf("working directory %s is the root of a drive, or is, holds or lies in a folder of Windows, programs or users, which callers could then remove; "+
+			"name the directory of the kubelet or of the driver; -allow-unsafe-working-dirs of csi-proxy, or UnsafeWorkingDirs of the library, insists", unsafe[0])
+	}
+	return policy, nil
+}
+
+// NewUnsafe is New for an operator who insists.
+func NewUnsafe(workingDirs []string) (*Policy, error) {
 	if len(workingDirs) == 0 {
 		return nil, errors.New("no working directory is given, so every call would be refused")
 	}
@@ -52,6 +66,22 @@ func New(workingDirs []string) (*Policy, error) {
 
 // WorkingDirs are the directories that a caller may touch.
 func (p *Policy) WorkingDirs() []string { return slices.Clone(p.workingDirs) }
+
+// Unsafe returns the working directories that are the root of a drive, or that are, hold or lie in a folder of
+// Windows, programs or users.
+func (p *Policy) Unsafe() (unsafe []string) {
+	for _, dir := range p.workingDirs {
+		drive := dir[:len(`C:\`)]
+		folders := []string{drive + "Windows", drive + "Program Files", drive + "Program Files (x86)", drive + "Users"}
+		if root, err := winpath.Clean(os.Getenv("SystemRoot")); err == nil {
+			folders = append(folders, root)
+		}
+		if slices.ContainsFunc(folders, func(f string) bool { return winpath.Contains(f, dir) || winpath.Contains(dir, f) }) {
+			unsafe = append(unsafe, dir)
+		}
+	}
+	return unsafe
+}
 
 // String lists the working directories.
 func (p *Policy) String() string { return p.text }

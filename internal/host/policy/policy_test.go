@@ -75,6 +75,28 @@ func TestNew_Refuses(t *testing.T) {
 	}
 }
 
+// TestNew_FoldersOfWindows: a caller may not have a whole drive, or what Windows, programs and users need.
+func TestNew_FoldersOfWindows(t *testing.T) {
+	t.Setenv("SystemRoot", `D:\WinNT`)
+	for dir, refused := range map[string]bool{
+		`C:\`: true, `D:\`: true, `z:\`: true,
+		`C:\Windows`: true, `c:\WINDOWS\System32`: true, `E:\Windows\x`: true, `D:\winnt`: true, `D:\winnt\temp`: true,
+		`C:\Program Files`: true, `C:\Program Files\csi-proxy`: true, `C:\Program Files (x86)`: true,
+		`C:\Users`: true, `C:\Users\Public`: true,
+		`C:\var\lib\kubelet`: false, `C:\var`: false, `C:\k`: false, `D:\kubelet`: false, `C:\WindowsData`: false,
+		`C:\ProgramData\kubelet`: false, `C:\csi\Windows`: false,
+	} {
+		_, err := policy.New([]string{`C:\csi`, dir})
+		if refused != (err != nil) || err != nil && !strings.Contains(err.Error(), "-allow-unsafe-working-dirs") {
+			t.Errorf("%s: %v, want refused %v", dir, err, refused)
+		}
+		unchecked, err := policy.NewUnsafe([]string{dir})
+		if err != nil || (unchecked.Unsafe() != nil) != refused {
+			t.Errorf("%s, insisted: %v, %v", dir, unchecked.Unsafe(), err)
+		}
+	}
+}
+
 type foreign struct{}
 
 func TestLimit_ForeignHost(t *testing.T) {

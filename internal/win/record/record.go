@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/protected"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -88,13 +89,24 @@ type Recorder struct {
 	failed bool // and the log says so
 }
 
+// Attach records the calls to a machine through the one that it returns, until stop. Pods need the node's storage, and
+// no pod needs a recording: if there can be none, the log says so, and the machine is returned as it is.
+func Attach(ctx context.Context, m win.Machine, cfg Config) (recorded win.Machine, stop func()) {
+	r, err := Open(ctx, cfg)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "No calls are recorded. Remove the cause or choose another file, and restart; or remove -record-calls", "file", cfg.Path)
+		return m, func() {}
+	}
+	return win.Intercept(m, r.Intercept), func() { _ = r.Close() } // every line has been written
+}
+
 // Open begins a recording, or continues that of an earlier run. What goes wrong later goes to the log of ctx, once,
 // and disturbs no call.
 func Open(ctx context.Context, cfg Config) (*Recorder, error) {
-	if err := os.MkdirAll(filepath.Dir(cfg.Path), 0o755); err != nil { //nolint:gosec // the file itself is private
+	if err := protected.MkdirAll(filepath.Dir(cfg.Path)); err != nil {
 		return nil, fmt.Errorf("create the directory of the recording: %w", err)
 	}
-	file, err := os.OpenFile(cfg.Path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := protected.OpenFile(cfg.Path)
 	if err != nil {
 		return nil, fmt.Errorf("create the recording: %w", err)
 	}

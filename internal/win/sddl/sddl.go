@@ -17,6 +17,7 @@ import (
 // https://learn.microsoft.com/windows/win32/secauthz/sid-strings
 const (
 	Everyone           = "S-1-1-0"
+	Anonymous          = "S-1-5-7"
 	AuthenticatedUsers = "S-1-5-11"
 	LocalSystem        = "S-1-5-18"
 	Administrators     = "S-1-5-32-544"
@@ -59,7 +60,7 @@ const (
 
 var accounts = map[string]string{
 	"WD": Everyone, "CO": "S-1-3-0", "CG": "S-1-3-1", "OW": "S-1-3-4",
-	"NU": "S-1-5-2", "IU": "S-1-5-4", "SU": "S-1-5-6", "AN": "S-1-5-7", "AU": AuthenticatedUsers, "RC": "S-1-5-12",
+	"NU": "S-1-5-2", "IU": "S-1-5-4", "SU": "S-1-5-6", "AN": Anonymous, "AU": AuthenticatedUsers, "RC": "S-1-5-12",
 	"SY": LocalSystem, "LS": "S-1-5-19", "NS": "S-1-5-20",
 	"BA": Administrators, "BU": Users, "BG": "S-1-5-32-546", "PU": "S-1-5-32-547", "BO": "S-1-5-32-551",
 	"AC": "S-1-15-2-1",

@@ -55,7 +55,7 @@ const (
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func (h host) flush(ctx context.Context, id win.VolumeID) error {
 	pause := flushPause
-	if _, failedBefore := h.unflushed.Load(id); failedBefore {
+	if before, found := h.unflushed.Load(id); found && !before.(lastFlush).done {
 		pause = retryPause
 	}
 	disks := func(ctx context.Context) ([]uint32, error) { return h.disksOf(ctx, opFlush, id) }

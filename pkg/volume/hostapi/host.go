@@ -28,8 +28,8 @@ type memory struct {
 	changes queue.Queues[work]
 	gone    gone.Finder
 	// unflushed are the volumes that UnmountVolume left mounted because their disk failed to take
-	// what was cached. Each flush that succeeds, and each unmount, takes its volume out.
-	unflushed sync.Map // of win.VolumeID
+	// what was cached, and those that flushMounted has flushed. Each other flush that succeeds, and each unmount, takes its volume out.
+	unflushed sync.Map // of lastFlush, by win.VolumeID
 	repairs   sync.Map // of running by win.VolumeID
 }
 

@@ -40,9 +40,7 @@ func (h host) unmount(ctx context.Context, w work) error {
 		return err
 	}
 	if before, found := h.unflushed.LoadAndDelete(w.volume); found && loss == nil {
-		if failed, ok := before.(failedFlush); ok {
-			loss = failed.loss
-		}
+		loss = before.(lastFlush).loss
 	}
 	if loss != nil {
 		h.report(ctx, w, loss)
@@ -76,10 +74,11 @@ func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 // flushRetry is how long after a failed flush the next one counts as its retry. Kubelet waits up to two minutes.
 const flushRetry = 10 * time.Minute
 
-// failedFlush is a flush for which UnmountVolume has left a volume mounted.
-type failedFlush struct {
+// lastFlush is a flush for which UnmountVolume has left a volume mounted, or the one of flushMounted.
+type lastFlush struct {
 	path string
-	at   time.Time
+	at   time.Duration
+	done bool  // by flushMounted
 	loss error // that flushMounted has accepted
 }
 
@@ -95,11 +94,14 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{path: winpath.Fold(w.path), at: h.m.Now()}
+		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
+		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at-first.at <= flushRetry {
 			return err, nil
 		}
+	}
+	if before, found := h.unflushed.Load(w.volume); found && before.(lastFlush).done && errors.Is(err, winerr.NotFound) {
+		return nil, nil // its disk went offline after that
 	}
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, errors.Is(err, winerr.NotFound):
@@ -128,8 +130,10 @@ func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss str
 			return err
 		}
 		loss, err := h.flushToUnmount(ctx, w)
+		if err == nil {
+			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Elapsed(), loss == nil, loss})
+		}
 		if loss != nil {
-			h.unflushed.Store(w.volume, failedFlush{winpath.Fold(w.path), h.m.Now(), loss})
 			return lossError{loss}
 		}
 		return err

@@ -117,17 +117,39 @@ func TestConsole_Refuses(t *testing.T) {
 // TestConsole_SecurityDescriptor: the pipes get the access list that was asked for. Whether
 // it is obeyed is a question for Windows; Wine does not.
 func TestConsole_SecurityDescriptor(t *testing.T) {
-	start(t, "-pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;S-1-5-93-2-1)")
+	for _, c := range []struct{ flag, servers, clients string }{
+		{"-v=2", ownAccount(t), "S-1-5-18 S-1-5-32-544"},
+		{"-pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;S-1-5-93-2-1)", "S-1-5-18 S-1-5-32-544 S-1-5-93-2-1", ""},
+	} {
+		t.Run(c.flag, func(t *testing.T) { wantAccess(t, c.flag, strings.Fields(c.servers), strings.Fields(c.clients)) })
+	}
+}
+
+func ownAccount(t *testing.T) string {
+	t.Helper()
+	account, err := windows.GetCurrentProcessToken().GetTokenUser()
+	require.NoError(t, err)
+	return account.User.Sid.String()
+}
+
+// wantAccess checks who can connect to the pipes of a daemon, and who of them can serve them.
+func wantAccess(t *testing.T, flag string, servers, clients []string) {
+	t.Helper()
+	start(t, flag)
 	conn, err := winio.DialPipe(client.PipePath(fsv1.GroupName, fsv1.Version), nil)
 	require.NoError(t, err)
 	defer conn.Close()
 	pipe := windows.Handle(conn.(interface{ Fd() uintptr }).Fd())
 	descriptor, err := windows.GetSecurityInfo(pipe, windows.SE_KERNEL_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	require.NoError(t, err)
-	entries := strings.Split(descriptor.String(), "(")
-	for _, who := range []string{";;;SY)", ";;;BA)", ";;;S-1-5-93-2-1)"} {
-		if !slices.ContainsFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, "A;") && strings.HasSuffix(entry, who) }) {
-			t.Errorf("the pipe has %s, want an entry for %s", descriptor, who)
+	list, _, err := descriptor.DACL()
+	require.NoError(t, err)
+	allowed, err := winapi.Allowed(list)
+	require.NoError(t, err)
+	for _, sid := range slices.Concat(servers, clients) {
+		const writeData, createInstance = 0x2, 0x4
+		if !allowed.Allows(writeData, sid) || allowed.Allows(createInstance, sid) != slices.Contains(servers, sid) {
+			t.Errorf("the pipe has %s, want that %v connect and %v serve", descriptor, slices.Concat(servers, clients), servers)
 		}
 	}
 }

@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/v2/test/wine/original
 
 go 1.26
 
+toolchain go1.26.8
+
 tool github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy
 
 require (

@@ -20,7 +20,7 @@ func TestCtl(t *testing.T) {
 	program, err := os.ReadFile(p.Path(`C:\csi-proxy.exe`))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(p.Path(`C:\daemon.exe`), program, 0o700))
-	require.NoError(t, os.WriteFile(p.Path(`C:\broken.exe`), []byte("no program"), 0o700))
+	require.NoError(t, os.WriteFile(p.Path(`C:\csi-proxy-broken.exe`), []byte("no program"), 0o700))
 	for _, step := range []struct {
 		args string
 		fail bool
@@ -28,19 +28,23 @@ func TestCtl(t *testing.T) {
 	}{
 		{args: "service status", fail: true, want: []string{"not installed"}},
 		{args: `service install --binary csi-proxy.exe`, fail: true, want: []string{"not a full path"}},
-		{args: `service install --binary C:\daemon.exe -- -log_file=C:\csi-proxy.log -logtostderr=false -v=2`, want: []string{"csi-proxy: installed"}},
-		{args: `service install`, want: []string{"installed already"}},
+		{args: `service install --binary C:\csi-proxyctl.exe`, fail: true, want: []string{"is csi-proxyctl.exe, not csi-proxy"}},
+		// Under Wine every file belongs to the user.
+		{args: `service install --binary C:\daemon.exe`, fail: true, want: []string{`C:\daemon.exe belongs to S-1-5-21-`, "icacls", "--force"}},
+		{args: `service install --force --binary C:\daemon.exe -- -log_file=C:\csi-proxy.log -logtostderr=false -v=2`, want: []string{"csi-proxy: installed"}},
+		{args: `service install --force`, want: []string{"installed already"}},
 		{args: "service status", want: []string{"stopped", "automatic", `"C:\daemon.exe" -windows-service -log_file=C:\csi-proxy.log`}},
 		{args: "service start", want: []string{"starting", "csi-proxy: running"}},
 		{args: "service start", want: []string{"csi-proxy: running"}},
 		{args: "versions", want: []string{"volume", "serving"}},
 		{args: "service status", want: []string{"running", "  23  "}},
-		{args: `service install -- -log_file=C:\csi-proxy.log -logtostderr=false -v=3`, want: []string{"stop and start it"}},
-		{args: `service upgrade --binary C:\csi-proxy.exe`, want: []string{"stopping", "replacing", "starting", "csi-proxy: upgraded"}},
+		{args: `service install --force -- -log_file=C:\csi-proxy.log -logtostderr=false -v=3`, want: []string{"stop and start it"}},
+		{args: `service upgrade --binary C:\csi-proxy.exe`, fail: true, want: []string{"icacls"}},
+		{args: `service upgrade --force --binary C:\csi-proxy.exe`, want: []string{"stopping", "replacing", "starting", "csi-proxy: upgraded"}},
 		{args: "service status", want: []string{"running", "  23  ", "-v=3"}},
-		{args: `service upgrade --binary C:\broken.exe`, fail: true, want: []string{"rolling back", "was rolled back"}},
+		{args: `service upgrade --force --binary C:\csi-proxy-broken.exe`, fail: true, want: []string{"rolling back", "was rolled back"}},
 		{args: "service status", want: []string{"running", "  23  "}},
-		{args: "doctor", fail: true, want: []string{"csi-proxy runs as process", "start type is automatic", "long paths", `C:\csi-proxy.log and its backups`}},
+		{args: "doctor", fail: true, want: []string{"csi-proxy runs as process", "start type is automatic", "long paths", "permissions", "belongs to S-1-5-21-", `C:\csi-proxy.log and its backups`}},
 		{args: "service stop", want: []string{"csi-proxy: stopped"}},
 		{args: "service stop", want: []string{"csi-proxy: stopped"}},
 		{args: "service uninstall", want: []string{"csi-proxy: removed"}},

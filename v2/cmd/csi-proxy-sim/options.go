@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -35,7 +36,13 @@ func (o *options) register(set *flag.FlagSet) {
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.state, "state", "", stateUsage)
-	set.StringVar(&o.control, "control", "", controlUsage)
+	set.Func("control", controlUsage, func(address string) error {
+		if strings.HasPrefix(address, "-") { // the flag after it
+			return errors.New(`it needs an address, or "default"`)
+		}
+		o.control = address
+		return nil
+	})
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 }
 
@@ -52,17 +59,18 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	defer stop()
 	cfg := serve.Config{
 		Config: daemon.Config{
-			SocketDir:       o.socketDir,
-			APIGroups:       flags.APIGroups,
-			WorkingDirs:     flags.AllowedDirs(),
-			AllowedServices: flags.AllowedServices,
-			StopTimeout:     flags.StopTimeout,
-			Format:          flags.Format,
-			NoPrivacy:       !flags.Privacy,
-			RefuseOtherUser: flags.RefuseOtherUser,
-			Heal:            flags.Heal,
-			FullVolumes:     flags.FullVolumes,
-			Ready:           func() { o.printReady(); notify.Ready() },
+			SocketDir:         o.socketDir,
+			APIGroups:         flags.APIGroups,
+			WorkingDirs:       flags.AllowedDirs(),
+			UnsafeWorkingDirs: flags.UnsafeDirs,
+			AllowedServices:   flags.AllowedServices,
+			StopTimeout:       flags.StopTimeout,
+			Format:            flags.Format,
+			NoPrivacy:         !flags.Privacy,
+			RefuseOtherUser:   flags.RefuseOtherUser,
+			Heal:              flags.Heal,
+			FullVolumes:       flags.FullVolumes,
+			Ready:             func() { o.printReady(); notify.Ready() },
 		},
 		FormatOver:     flags.FormatOver,
 		Control:        o.control,

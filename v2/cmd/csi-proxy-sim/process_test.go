@@ -169,6 +169,8 @@ func TestProcess_Exits(t *testing.T) {
 		"no time to stop":           {[]string{"-stop-timeout=0s"}, daemon.ExitUsage, []string{"-stop-timeout"}},
 		"too little memory":         {[]string{"-memory-limit=1MiB"}, daemon.ExitUsage, []string{"-memory-limit", "at least 32MiB"}},
 		"relative working dir":      {[]string{"-working-dir", "var"}, daemon.ExitUsage, []string{"working directory", "not an absolute Windows path"}},
+		"a whole drive":             {[]string{"-working-dir", `C:\`}, daemon.ExitUsage, []string{`working directory C:\ is the root of a drive`, "-allow-unsafe-working-dirs"}},
+		"the kubelet in Windows":    {[]string{"-kubelet-path", `c:\windows\System32`}, daemon.ExitUsage, []string{"working directory", "-allow-unsafe-working-dirs"}},
 		"unknown preset":            {[]string{"-preset", "mars"}, daemon.ExitUsage, []string{`"mars"`, "default"}},
 		"missing model":             {[]string{"-model", "/no/such/file"}, daemon.ExitUsage, []string{"-model", "/no/such/file"}},
 		"malformed model":           {[]string{"-model", file("volumes: []\nfilez: []\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "filez"}},

@@ -6,14 +6,11 @@ import (
 	"flag"
 	"runtime"
 
-	"k8s.io/klog/v2"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -52,21 +49,16 @@ func facts() []any {
 	return []any{"sanPolicy", policy}
 }
 
-// startRecording records the calls of the hosts that are made from now on, if there is a path. Pods need the
-// node's storage, and no pod needs a recording: a failure is logged, and the daemon serves without one.
+// startRecording records the calls of the hosts that are made from now on, if there is a path.
 func startRecording(ctx context.Context, path string, maxBytes int64) (stop func()) {
 	if path == "" {
 		return func() {}
 	}
-	recorder, err := record.Open(ctx, record.Config{Path: path, MaxBytes: maxBytes, Windows: local.Build()})
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "No calls are recorded. Remove the cause or choose another file, and restart; or remove -record-calls", "file", path)
-		return func() {}
-	}
-	local.Use(win.Intercept(local.Machine(), recorder.Intercept))
+	recorded, end := record.Attach(ctx, local.Machine(), record.Config{Path: path, MaxBytes: maxBytes, Windows: local.Build()})
+	local.Use(recorded)
 	return func() {
 		local.Use(nil)
-		_ = recorder.Close() // every line has been written
+		end()
 	}
 }
 
@@ -89,19 +81,20 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	hosts.Volume = volumeapi.New(ofVolumes...)
 	cfg := daemon.Config{
-		Hosts:           hosts,
-		WorkingDirs:     flags.AllowedDirs(),
-		AllowedServices: flags.AllowedServices,
-		NoPrivacy:       !flags.Privacy,
-		Format:          flags.Format,
-		RefuseOtherUser: flags.RefuseOtherUser,
-		Heal:            flags.Heal,
-		FullVolumes:     flags.FullVolumes,
-		APIGroups:       flags.APIGroups,
-		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
-		StopTimeout:     flags.StopTimeout,
-		Progress:        notify.Progress,
-		Ready:           notify.Ready,
+		Hosts:             hosts,
+		WorkingDirs:       flags.AllowedDirs(),
+		UnsafeWorkingDirs: flags.UnsafeDirs,
+		AllowedServices:   flags.AllowedServices,
+		NoPrivacy:         !flags.Privacy,
+		Format:            flags.Format,
+		RefuseOtherUser:   flags.RefuseOtherUser,
+		Heal:              flags.Heal,
+		FullVolumes:       flags.FullVolumes,
+		APIGroups:         flags.APIGroups,
+		Pipe:              pipe.Config{SecurityDescriptor: o.securityDescriptor},
+		StopTimeout:       flags.StopTimeout,
+		Progress:          notify.Progress,
+		Ready:             notify.Ready,
 	}
 	if flags.StorageMetrics {
 		cfg.StorageEvent = notify.Storage

@@ -24,6 +24,7 @@ const mostRecorded = 4096
 type Flags struct {
 	KubeletPath     string
 	WorkingDirs     []string
+	UnsafeDirs      bool
 	AllowedServices []string
 	APIGroups       []string
 	StopTimeout     time.Duration
@@ -51,6 +52,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		f.WorkingDirs = append(f.WorkingDirs, value)
 		return nil
 	})
+	fs.BoolVar(&f.UnsafeDirs, "allow-unsafe-working-dirs", false,
+		"let requests use roots of drives and folders of Windows, programs and users, if -kubelet-path or -working-dir name them")
 	f.AllowedServices = servicelist.Default()
 	fs.Func("allowed-services", fmt.Sprintf("comma-separated `list` of services that requests can start and stop; %s allows all but those that the node depends on (default %s)",
 		servicelist.All, strings.Join(f.AllowedServices, ",")), func(value string) error {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -209,6 +210,11 @@ func (e *execution) serve(ctx context.Context, notify service.Notify) error {
 		values = append(values, e.Facts()...)
 	}
 	klog.FromContext(ctx).Info("Starting", values...)
+	if limits, err := policy.NewUnsafe(e.flags.AllowedDirs()); err == nil && e.flags.UnsafeDirs && limits.Unsafe() != nil {
+		text := "Requests can change and remove folders that Windows, programs or users need: " + strings.Join(limits.Unsafe(), ", ") + ". Remove -allow-unsafe-working-dirs."
+		klog.FromContext(ctx).Info(text)
+		notify.Warn(text)
+	}
 	debug.SetMemoryLimit(int64(e.flags.MemoryLimit))
 	reclaiming, enough := context.WithCancel(ctx)
 	defer enough()

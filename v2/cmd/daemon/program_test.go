@@ -190,6 +190,21 @@ func TestMain_ServiceWithoutLog(t *testing.T) {
 }
 
 // TestMain_LogFileFails: it is not a reason not to serve.
+// TestMain_UnsafeDirs: who insists is warned at each start.
+func TestMain_UnsafeDirs(t *testing.T) {
+	for _, args := range [][]string{
+		{`-working-dir=C:\Windows`, "-allow-unsafe-working-dirs"},
+		{`-working-dir=D:\data`, "-allow-unsafe-working-dirs"},
+		{`-working-dir=C:\Windows`}, // Serve refuses it
+	} {
+		m := &manager{}
+		run(t, program(m, func(*daemon.Flags, service.Notify) error { return nil }), append(args, quiet, "-logtostderr=false", "-windows-service")...)
+		if warned := strings.Contains(strings.Join(m.heard, "\n"), `users need: C:\Windows. `); warned != (len(args) == 2 && strings.Contains(args[0], "Windows")) {
+			t.Errorf("%q: heard %q", args, m.heard)
+		}
+	}
+}
+
 func TestMain_LogFileFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, mode := range []string{"-windows-service=false", "-windows-service"} {

@@ -25,6 +25,8 @@ import (
 type Config struct {
 	Hosts       Hosts
 	WorkingDirs []string
+	// UnsafeWorkingDirs accepts roots of drives and folders of Windows, programs and users.
+	UnsafeWorkingDirs bool
 	// AllowedServices are the services that requests can start and stop, see
 	// system.AllowedServices; empty means none.
 	AllowedServices []string

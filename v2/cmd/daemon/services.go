@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -62,17 +64,21 @@ func HostsOn(m win.Machine, ofVolumes ...volumeapi.Option) Hosts {
 // inspector if the endpoints allow one.
 func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
 	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
+	inFiles, inShares, inVolumes := filesystem.WorkingDirs, smb.WorkingDirs, volume.WorkingDirs
+	if cfg.UnsafeWorkingDirs {
+		inFiles, inShares, inVolumes = filesystem.UnsafeWorkingDirs, smb.UnsafeWorkingDirs, volume.UnsafeWorkingDirs
+	}
 	var shares *smb.SMB
-	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...),
+	files, err := filesystem.New(hosts.Filesystem, inFiles(workingDirs...),
 		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }))
 	if err != nil {
 		return grpcapi.Services{}, err
 	}
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
-	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
+	shares, smbErr := smb.New(hosts.SMB, files, inShares(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
-	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
+	volumes, volumeErr := volume.New(hosts.Volume, inVolumes(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	healer, healerErr := healerFor(cfg, endpoints, func(ctx context.Context, path string) { shares.LinksGone(ctx, path) })
 	return grpcapi.Services{
@@ -87,6 +93,14 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr, healerErr)
 }
 
+// nodeDirs are the working directories for package node.
+func nodeDirs(cfg Config) node.Option {
+	if cfg.UnsafeWorkingDirs {
+		return node.UnsafeWorkingDirs(cfg.WorkingDirs...)
+	}
+	return node.WorkingDirs(cfg.WorkingDirs...)
+}
+
 // inspectorFor returns nil if the endpoints do not allow an inspector.
 func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
 	described, links, shares, sessions := grpcapi.Describes(endpoints)
@@ -95,7 +109,7 @@ func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, 
 	}
 	var options []node.Option
 	if links {
-		options = append(options, node.WorkingDirs(cfg.WorkingDirs...))
+		options = append(options, nodeDirs(cfg))
 	}
 	if shares {
 		options = append(options, node.SMBHost(cfg.Hosts.SMB))
@@ -126,7 +140,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	case cfg.Heal == HealOff:
 		return refusal{}, nil
 	}
-	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
+	machine, err := cfg.Hosts.Node(nodeDirs(cfg), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
 	if err != nil {
 		return nil, err
 	}
@@ -143,4 +157,12 @@ type limited struct {
 func (i limited) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
 	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return slices.Contains(i.hidden, part) })
 	return i.Inspector.Describe(ctx, parts...)
+}
+
+// SessionsOf fails unless the group iscsi is served.
+func (i limited) SessionsOf(ctx context.Context, names ...string) ([]node.Session, error) {
+	if slices.Contains(i.hidden, node.Sessions) {
+		return nil, winerr.New(winerr.Unsupported, "describe sessions of", strings.Join(names, ", "), "the daemon does not serve the group iscsi")
+	}
+	return i.Inspector.SessionsOf(ctx, names...)
 }

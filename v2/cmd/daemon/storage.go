@@ -91,7 +91,7 @@ func storageFor(cfg Config, endpoints []grpcapi.Endpoint) (*node.Node, []node.Pa
 	options := []node.Option{node.SMBHost(cfg.Hosts.SMB)}
 	var parts []node.Part
 	if served["filesystem"] {
-		options, parts = append(options, node.WorkingDirs(cfg.WorkingDirs...)), append(parts, node.Links)
+		options, parts = append(options, nodeDirs(cfg)), append(parts, node.Links)
 	}
 	if served["smb"] {
 		parts = append(parts, node.Shares)

@@ -5,7 +5,7 @@
 //
 //	serve.Start(t, node)
 //
-// Tests of the library do not need it.
+// Tests of the library do not need it. The package is v0: its names can change, with a line in the change log.
 package serve
 
 import (
@@ -48,12 +48,9 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	}
 	machine := win.Machine(node)
 	if cfg.RecordCalls != "" {
-		recorder, err := record.Open(ctx, record.Config{Path: cfg.RecordCalls, MaxBytes: cfg.RecordMaxBytes, Windows: "emulated"})
-		if err != nil {
-			return daemon.UsageError{Err: err}
-		}
-		defer recorder.Close() // every line has been written
-		machine = win.Intercept(node, recorder.Intercept)
+		recorded, stop := record.Attach(ctx, node, record.Config{Path: cfg.RecordCalls, MaxBytes: cfg.RecordMaxBytes, Windows: "emulated"})
+		defer stop()
+		machine = recorded
 	}
 	if cfg.Control != "" {
 		return runControlled(ctx, node, machine, cfg)

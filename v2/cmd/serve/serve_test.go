@@ -134,13 +134,12 @@ func TestRun_Refuses(t *testing.T) {
 		cfg  serve.Config
 		want string
 	}{
-		"an unknown group":                {serve.Config{Config: daemon.Config{APIGroups: []string{"dsk"}}}, `"dsk"`},
-		"an unknown version":              {serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v9"}}}, `"disk/v9"`},
-		"a bad working directory":         {serve.Config{Config: daemon.Config{WorkingDirs: []string{"/var/lib"}}}, "not an absolute Windows path"},
-		"a protected service":             {serve.Config{Config: daemon.Config{AllowedServices: []string{"kubelet"}}}, "never starts or stops"},
-		"a directory below a file":        {serve.Config{Config: daemon.Config{SocketDir: "/dev/null/x"}}, "/dev/null/x"},
-		"a recording that is a directory": {serve.Config{RecordCalls: "."}, "create the recording"},
-		"a directory of too long a name":  {serve.Config{Config: daemon.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}}, "107"},
+		"an unknown group":               {serve.Config{Config: daemon.Config{APIGroups: []string{"dsk"}}}, `"dsk"`},
+		"an unknown version":             {serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v9"}}}, `"disk/v9"`},
+		"a bad working directory":        {serve.Config{Config: daemon.Config{WorkingDirs: []string{"/var/lib"}}}, "not an absolute Windows path"},
+		"a protected service":            {serve.Config{Config: daemon.Config{AllowedServices: []string{"kubelet"}}}, "never starts or stops"},
+		"a directory below a file":       {serve.Config{Config: daemon.Config{SocketDir: "/dev/null/x"}}, "/dev/null/x"},
+		"a directory of too long a name": {serve.Config{Config: daemon.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}}, "107"},
 	} {
 		if c.cfg.SocketDir != "" && runtime.GOOS == "windows" {
 			continue // there are no sockets
@@ -185,6 +184,20 @@ func TestRun_RecordCalls(t *testing.T) {
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.HasPrefix(string(text), `{"recording":"csi-proxy calls",`) || !strings.Contains(string(text), `kubelet\\pods`) {
 		t.Errorf("%v, the recording is\n%s", err, text)
+	}
+}
+
+// TestRun_NoRecording: something else in the place of the recording stays as it is, and the node is served.
+func TestRun_NoRecording(t *testing.T) {
+	foreign := filepath.Join(t.TempDir(), "calls.jsonl.57")
+	must(t, os.WriteFile(foreign, []byte("precious"), 0o600))
+	for _, path := range []string{foreign, t.TempDir(), filepath.Join(foreign, "calls.jsonl")} {
+		dir, stop := runUntil(t, newNode(t), serve.Config{RecordCalls: path})
+		exists(t, dir)
+		stop()
+	}
+	if left, err := os.ReadFile(foreign); string(left) != "precious" {
+		t.Errorf("the file has %q, %v", left, err)
 	}
 }
 

@@ -4,6 +4,9 @@
 {{- range .Values.workingDirs }}
 - {{ printf "-working-dir=%s" . | toYaml }}
 {{- end }}
+{{- if .Values.allowUnsafeWorkingDirs }}
+- -allow-unsafe-working-dirs
+{{- end }}
 {{- with .Values.apiGroups }}
 - {{ printf "-api-groups=%s" (join "," .) | toYaml }}
 {{- end }}

@@ -27,7 +27,7 @@ const kubelet = `C:\var\lib\kubelet`
 var modes = map[string]func(tb testing.TB, node *winsim.Node) mounter.Option{
 	"daemon": func(tb testing.TB, node *winsim.Node) mounter.Option {
 		tb.Helper()
-		return mountertest.Daemon(tb, node)
+		return mountertest.NewDaemon(tb, node).Option()
 	},
 	"library": func(_ testing.TB, node *winsim.Node) mounter.Option { return mountertest.Library(node) },
 }

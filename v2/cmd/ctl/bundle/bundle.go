@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
@@ -93,6 +94,10 @@ func Clean(files []File, hide *Names) {
 		file := &files[i]
 		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
 		before := strings.ReplaceAll(string(file.Content), "\x00", "")
+		if !isText(before) {
+			file.Content, file.Problem = nil, "it is left out, because it is not text: secrets in it could not be found"
+			continue
+		}
 		after := cleanJSON(before, clean)
 		file.Content, file.Problem = []byte(after), clean(file.Problem)
 		if after == "" {
@@ -112,6 +117,17 @@ func WholeLines(text []byte) (whole []byte) {
 	return whole
 }
 
+// isText reports whether at most a tenth of a content is neither UTF-8 nor printed. Old code pages have a few such bytes.
+func isText(content string) bool {
+	odd := 0
+	for _, r := range content {
+		if r == utf8.RuneError || r < ' ' && !strings.ContainsRune("\t\n\f\r\x1b", r) {
+			odd++
+		}
+	}
+	return odd*10 <= len(content)
+}
+
 // cleanJSON cleans a text. If it is JSON, or JSON line by line, it stays so.
 func cleanJSON(text string, clean func(string) string) string {
 	if first, rest, more := strings.Cut(text, "\n"); more && rest != "" && json.Valid([]byte(first)) {
@@ -122,10 +138,13 @@ func cleanJSON(text string, clean func(string) string) string {
 		return b.String()
 	}
 	after := clean(text)
-	if json.Valid([]byte(text)) && !json.Valid([]byte(after)) { // a name looks like the begin of a secret
+	if !json.Valid([]byte(text)) {
+		return after
+	}
+	if !json.Valid([]byte(after)) { // a name looks like the begin of a secret
 		after = cleanStrings(text, clean)
 	}
-	return after
+	return removeValues(after)
 }
 
 // jsonString is a string in JSON.

@@ -92,7 +92,7 @@ func TestRemoveSecrets(t *testing.T) {
 		{`password="hun \" hunter2" user="csi"`, `user="csi"`},
 		{`{"username":"csi","password":"hunter2","share":"x"}`, `"share":"x"`},
 		{`request="{\"username\":\"csi\",\"password\":\"hunter2\",\"next\":1}"`, `\"next\":1`},
-		{`chap_secret: hunter2, mutual: true`, `mutual: true`},
+		{`login {chap_secret: hunter2, mutual: true}`, `mutual: true`},
 		{`csi-proxy.exe -v=4 -smb-password=hunter2 -log_file=C:\x.log`, `-log_file=C:\x.log`},
 		{`csi-proxy.exe --api-token hunter2 -v=4`, `-v=4`},
 		{`args=["-v=2","--token","hunter2","-kubelet-path=D:\\k"]`, `-kubelet-path=D:\\k`},
@@ -239,6 +239,100 @@ func TestClean_UTF16(t *testing.T) {
 func TestNames_NoNode(t *testing.T) {
 	if got, want := NewNames(nil).replace(`\\files\x and \\files\y`), `\\server-1\share-1 and \\server-1\share-2`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// secretShapes are the ways in which people and programs write a secret S of the name K: YAML, JSON, PowerShell, INI files, XML,
+// command lines and addresses.
+var secretShapes = []string{
+	"K: S", "K: \"S\"", "K: 'S'", "  - K: S", "K: &anchor S", "K: !!str S", "K: S # a comment", "K: [a, S]", "{a: b, K: S}",
+	"K: |\n  S", "K: |-\n  a\n\n  S", "K: >2+\n  a S", "K:\n  S", "  K:\n    a\n    S", "K:\n- a\n- S", "K: \"a\n  S\"", "K:\n  sub: a\n  other: S",
+	`{"K":"S"}`, `{"K" : "S", "a": 1}`, "{\n\"K\":\n\"S\"\n}", "{\n  \"K\": [\n    \"a\",\n    \"S\"\n  ]\n}", "{\n\"K\": {\n\"a\": \"S\"\n}\n}",
+	`"{\"K\":\"S\"}"`, `"{\\\"K\\\":\\\"S\\\"}"`, `{"name":"K","value":"S"}`, `{"value":"S","name":"K"}`, `{"key": "K", "value": "S"}`, `{"K":{"value":"S"}}`, `{"K":null,"K":["S"]}`,
+	"$K = 'S'", `$K="S"`, "$K = @'\nS\n'@", "$K = @\"\na S\n\"@", "$h.K = 'S'", "$h['K'] = \"S\"", "@{ User = 'a'; K = 'S' }", "$K += 'S'", "if ($K -eq 'S') {",
+	"$env:K = 'S'", "Get-It -K S", "Get-It -K 'S'", "Get-It -K:S", "Get-It -K `\n  S", "[Environment]::setVariable('K', 'S')", "$K := \"S\"", "K => S", "'K' => 'S',",
+	"K=S", "K = S", "K = a b S", "K=\"S\"", ";K=S", "[section]\nK : a S", "K = a \\\n  S", "K += S", "K ?= S",
+	"tool --K S", "tool --K=S", "tool -K S -v", "tool --K \"a S\"", "tool /K:S", "tool /K S", "tool /K=S", "K=S tool", "set K=a S", "export K='S'", "tool --K \\\n  S", `["tool","--K","S"]`, "curl -u user:S files.example",
+	"<K>S</K>", `<add key="K" value="S"/>`, `<it K="S"/>`, "dbPassword S", "smb_password S", "dbToken S", "K \"S\"", "net use Z: \\\\files\\x S /user:K",
+	"https://user:S@files.example/K", "//user:S@files.example/x", "user:S@files.example", "/path?K=S&a=b", "K%3DS&a=b", "Authorization: Basic S", "X-K: S",
+}
+
+// names of secrets, and secrets. All of these secrets have hunter2 in them.
+var (
+	secretNames = []string{
+		"password", "Password", "SMB_PASSWORD", "dbPasswd", "pwd", "passphrase", "secret", "client-secret", "CHAPSecret", "MutualChapSecret", "access_token", "apiKey", "api-key",
+		"azurestorageaccountkey", "SharedAccessKey", "client-key-data", "private_key", "credentials",
+	}
+	secretValues = []string{"hunter2", "Xhunter2+/=", "a.hunter2-b_c", "hunter2!$", "x~hunter2*"}
+)
+
+// plant writes a secret, between a message before it and one after it.
+func plant(shape, name, secret string) string {
+	shape = strings.NewReplacer("K", name, "S", secret).Replace(shape)
+	return "I1115 12:00:00.000000 1 a.go:1] before\n" + shape + "\nI1115 12:00:01.000000 1 a.go:2] after\n"
+}
+
+func TestRemoveSecrets_Shapes(t *testing.T) {
+	for _, shape := range secretShapes {
+		for _, name := range secretNames {
+			for _, secret := range secretValues {
+				text := plant(shape, name, secret)
+				if got := removeSecrets(text); strings.Contains(got, "hunter2") || !strings.Contains(got, "] before\n") || !strings.Contains(got, "] after\n") {
+					t.Errorf("%s\nbecomes\n%s", text, got)
+				}
+			}
+		}
+	}
+}
+
+// FuzzRemoveSecrets_Shapes puts secrets into one text, indented and after other text.
+func FuzzRemoveSecrets_Shapes(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+	f.Add([]byte("\x10\x00\x01\x02\x20\x03\x02\x00\x33\x05\x04\x01"))
+	before := []string{"", "  ", "\t", "# ", "I1115 12:00:00.000000 1 a.go:1] \"Run\" command: ", "user: alice\n", "the password is asked for:\r\n"}
+	f.Fuzz(func(t *testing.T, choices []byte) {
+		var text strings.Builder
+		for ; len(choices) >= 4 && text.Len() < 4096; choices = choices[4:] {
+			pick := func(i int, from []string) string { return from[int(choices[i])%len(from)] }
+			shape := pick(0, secretShapes)
+			if strings.TrimSpace(pick(3, before)) == "" {
+				shape = strings.ReplaceAll(shape, "\n", "\n"+pick(3, before))
+			}
+			text.WriteString(plant(pick(3, before)+shape, pick(1, secretNames), pick(2, secretValues)))
+		}
+		files := []File{{Name: "a", Content: []byte(text.String())}}
+		Clean(files, nil)
+		if got := string(files[0].Content); strings.Contains(got, "hunter2") {
+			t.Errorf("%s\nbecomes\n%s", &text, got)
+		}
+	})
+}
+
+// TestClean_NestedJSON: in JSON, what is below the name of a secret is removed wherever it stands, and it stays JSON.
+func TestClean_NestedJSON(t *testing.T) {
+	for _, text := range []string{
+		"{\n\"password\":\n\"hunter2\", \"next\": 1}", `{"secrets": {"a": [1, "hunter2"], "b": {"c": "hunter2"}}, "next": 1}`, `[{"value": "hunter2", "name": "TOKEN"}, {"next": 1}]`,
+		"{\n  \"clientSecret\": [\n    \"hunter2\"\n  ],\n  \"next\": 1\n}", `{"text": "a \"password\": \"hunter2\"", "next": 1}`, `{"pwd": 1234567, "next": 1, "x": "hunter"}`,
+	} {
+		files := []File{{Content: []byte(text)}}
+		Clean(files, nil)
+		got := string(files[0].Content)
+		if !json.Valid(files[0].Content) || strings.Contains(got, "hunter2") || strings.Contains(got, "1234567") || !strings.Contains(got, `"next": 1`) {
+			t.Errorf("%s\nbecomes\n%s", text, got)
+		}
+	}
+}
+
+// TestClean_LeavesOut: where patterns find nothing, nothing is sent.
+func TestClean_LeavesOut(t *testing.T) {
+	binary := make([]byte, 4096)
+	for i := range binary {
+		binary[i] = byte(i * 37)
+	}
+	files := []File{{Name: "log.txt", Content: binary}, {Name: "latin.txt", Content: []byte("Ger\xe4t 1 ist nicht bereit\n")}}
+	Clean(files, nil)
+	if files[0].Content != nil || !strings.Contains(files[0].Problem, "not text") || files[1].Content == nil || files[1].Problem != "" {
+		t.Errorf("%.80q", files)
 	}
 }
 

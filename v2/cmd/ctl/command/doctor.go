@@ -22,11 +22,12 @@ func (a *app) doctor() *cobra.Command {
 		use:   "doctor",
 		short: "Diagnose problems of the daemon and of the storage, and suggest remedies",
 		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
-processes), versions, the service (installed, start type, recovery), working directories,
-the iSCSI initiator, the SAN policy, long paths, the log file and crashes; and the storage
-of the node: disks, volumes, mounts, links, shares and iSCSI sessions, with the problems of
-'csi-proxyctl node --ask-shares' in their order: those that hurt pods now, those that will, and
-notes. Findings come with a remedy. The last line says what was not checked.
+processes), versions, the service (installed, start type, recovery), who can change its
+program and folders, working directories, the iSCSI initiator, the SAN policy, long paths,
+the log file and crashes; and the storage of the node: disks, volumes, mounts, links, shares
+and iSCSI sessions, with the problems of 'csi-proxyctl node --ask-shares' in their order:
+those that hurt pods now, those that will, and notes. Findings come with a remedy. The last
+line says what was not checked.
 
 The exit code is 0 without problems, and 4 after a warning or an error, or if something was not
 checked although the daemon answers. Notes do not change it.`,
@@ -36,7 +37,7 @@ checked although the daemon answers. Notes do not change it.`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
 			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
-			Host: a.env.Host, Now: a.env.Now, Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths,
+			Host: a.env.Host, Now: a.env.Now, Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

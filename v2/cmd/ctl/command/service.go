@@ -11,6 +11,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 )
 
+// trust is the help about the programs of services.
+const trust = `
+Fails, unless forced, if the program is not csi-proxy, or if others than LocalSystem,
+Administrators and TrustedInstaller own it or a folder on the way to it, or can change them.`
+
+// force adds the flag that accepts such a program.
+func force(c *cobra.Command, forced *bool) {
+	c.Flags().BoolVar(forced, "force", false, "accept a program that is not csi-proxy, or that others than administrators can change")
+}
+
 // dependents is the help about services that depend on the daemon.
 const dependents = "\nFails if a running service, such as the kubelet, depends on it; the error names the services to stop first."
 
@@ -20,8 +30,8 @@ func (a *app) service() *cobra.Command {
 		short: "Install, start, stop and upgrade the daemon as a Windows service",
 		long: `Install, start, stop and upgrade csi-proxy.exe as a Windows service. Run these commands from
 an elevated prompt. Each of them is safe to repeat.`,
-		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
-  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
+		example: `  csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe"
+  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v2.1.0.exe"`,
 	},
 		a.install(),
 		a.onService(page{
@@ -81,7 +91,7 @@ func (a *app) onService(p page, run func(ctx context.Context, s *session, i *ins
 		}
 		defer manager.Close()
 		return run(ctx, s, &installation.Installer{
-			Manager: manager, Name: serviceName, Check: s.node.CheckAll, After: a.env.After,
+			Manager: manager, Name: serviceName, Check: s.node.CheckAll, After: a.env.After, Access: installation.AccessOf,
 			Progress: func(text string) { fmt.Fprintf(a.env.Err, "%s: %s\n", serviceName, text) },
 		})
 	})
@@ -91,6 +101,7 @@ func (a *app) onService(p page, run func(ctx context.Context, s *session, i *ins
 
 func (a *app) install() *cobra.Command {
 	var binary string
+	var forced bool
 	var flags []string
 	c := a.onService(page{
 		use:   "install",
@@ -103,10 +114,12 @@ program and flags unless --binary or flags after -- replace them. The default fl
 new service are -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
 
 Install does not start the service, and a running service keeps its old command line.
-Settings that this version of Windows does not support are reported and skipped.`,
-		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
-  csi-proxyctl service install --binary C:\k\csi-proxy.exe -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
+Settings that this version of Windows does not support are reported and skipped.
+` + trust,
+		example: `  csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe"
+  csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe" -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
 	}, func(_ context.Context, s *session, i *installation.Installer) error {
+		i.Force = forced
 		outcome, err := i.Install(installation.Options{Binary: binary, Flags: flags})
 		switch {
 		case err != nil:
@@ -131,11 +144,13 @@ Settings that this version of Windows does not support are reported and skipped.
 	}
 	c.Use += " [-- FLAGS...]"
 	c.Flags().StringVar(&binary, "binary", "", "full path of csi-proxy.exe; the file must exist")
+	force(c, &forced)
 	return c
 }
 
 func (a *app) upgrade() *cobra.Command {
 	var binary string
+	var forced bool
 	c := a.onService(page{
 		use:   "upgrade",
 		short: "Replace the daemon's program, and roll back if the new one is not healthy",
@@ -145,18 +160,20 @@ endpoint that answered before answers again. If any of this fails, or after an i
 put the old program back and start it. A program that hangs while it starts or stops is
 killed after 30 seconds. The old program stays as FILE.old.
 
-A stopped service stays stopped.` + dependents,
-		example: `  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
+A stopped service stays stopped.` + dependents + trust,
+		example: `  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v2.1.0.exe"`,
 	}, func(ctx context.Context, s *session, i *installation.Installer) error {
 		if binary == "" {
 			return usagef("--binary is required")
 		}
+		i.Force = forced
 		if err := i.Upgrade(ctx, binary); err != nil {
 			return err
 		}
 		return s.done("service "+i.Name, "upgraded")
 	})
 	c.Flags().StringVar(&binary, "binary", "", "path of the new program (required)")
+	force(c, &forced)
 	return c
 }
 

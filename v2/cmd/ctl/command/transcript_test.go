@@ -82,7 +82,7 @@ func (n *node) start(t *testing.T) {
 // programs to install.
 func (n *node) asService(t *testing.T) *scmtest.Manager {
 	t.Helper()
-	for _, name := range []string{"csi-proxy.exe", "new.exe"} {
+	for _, name := range []string{"csi-proxy.exe", "csi-proxy-new.exe"} {
 		require.NoError(t, os.WriteFile(filepath.Join(n.dir, name), []byte(name), 0o600))
 	}
 	n.stop()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -59,6 +60,7 @@ type Doctor struct {
 	Services  func() (scm.Manager, error)
 	SANPolicy func() (win.SANPolicy, error)
 	LongPaths func() (bool, error)
+	Access    func(path string) (installation.Access, error)
 }
 
 // findings are the findings of one topic.
@@ -76,7 +78,7 @@ func (f *findings) skip(check, format string, args ...any) {
 // Examine runs all checks concurrently and returns their findings in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Finding {
 	e := examination{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.serviceState()}
-	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile, e.crash, e.storage}
+	topics := []func(context.Context, *findings){e.endpoints, e.service, e.permissions, e.directories, e.initiator, e.settings, e.logFile, e.crash, e.storage}
 	results := make([]findings, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {

@@ -26,6 +26,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
@@ -33,6 +34,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -85,6 +87,25 @@ func at(t *testing.T, dir string) doctor.Doctor {
 		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
 		SANPolicy: func() (win.SANPolicy, error) { return win.SANOnlineAll, nil },
 		LongPaths: func() (bool, error) { return true, nil },
+		Access:    func(string) (installation.Access, error) { return installation.Access{Owner: sddl.Administrators}, nil },
+	}
+}
+
+// writable makes users the owners of one path.
+func writable(path string) func(*doctor.Doctor) {
+	return func(d *doctor.Doctor) {
+		d.LogFile = ""
+		d.Services = func() (scm.Manager, error) {
+			s := good
+			s.config.Command = `"C:\p\csi-proxy.exe" -v=2 -log_file=D:\log\csi-proxy.log -record-calls=E:\calls\calls.jsonl`
+			return manager{service: s}, nil
+		}
+		d.Access = func(asked string) (installation.Access, error) {
+			if asked == path {
+				return installation.Access{Owner: sddl.Users}, nil
+			}
+			return installation.Access{Owner: sddl.LocalSystem}, nil
+		}
 	}
 }
 
@@ -154,26 +175,40 @@ func TestExamine_Machine(t *testing.T) {
 		want   string
 		bad    bool
 	}{
-		"foreign owner":     {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
-		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
-		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
-		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: start type is manual", true},
-		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not restart it", true},
-		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows restarts it after a crash, but", true},
-		"may not be asked":  {with(func(s *service) { s.err = fmt.Errorf("ask: %w", os.ErrPermission) }), "warning service: ask: permission denied", true},
-		"several errors":    {with(func(s *service) { s.statusErr, s.recoveryErr = errors.New("first"), errors.New("second") }), "warning service: first\nwarning service: second\n", true},
-		"no recovery known": {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: not supported by this version of Windows", false},
-		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not allow`, true},
-		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
-		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: skipped: not on Windows", false},
-		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (win.SANPolicy, error) { return win.SANOfflineAll, nil } }, "info SAN policy: offline all", false},
-		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: off", false},
-		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
-		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},
-		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
-		"crashed before":    {func(d *doctor.Doctor) { d.LogFile = crashed }, "Z, and left " + crashed + ".crash.1", true},
-		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
-		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
+		"foreign owner":      {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
+		"not installed":      {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
+		"stopped":            {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
+		"manual":             {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: start type is manual", true},
+		"no recovery":        {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not restart it", true},
+		"recovery of crash":  {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows restarts it after a crash, but", true},
+		"may not be asked":   {with(func(s *service) { s.err = fmt.Errorf("ask: %w", os.ErrPermission) }), "warning service: ask: permission denied", true},
+		"several errors":     {with(func(s *service) { s.statusErr, s.recoveryErr = errors.New("first"), errors.New("second") }), "warning service: first\nwarning service: second\n", true},
+		"no recovery known":  {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: not supported by this version of Windows", false},
+		"other directories":  {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not allow`, true},
+		"no manager":         {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
+		"not Windows":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: skipped: not on Windows", false},
+		"offline all":        {func(d *doctor.Doctor) { d.SANPolicy = func() (win.SANPolicy, error) { return win.SANOfflineAll, nil } }, "info SAN policy: offline all", false},
+		"long paths off":     {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: off", false},
+		"no log file":        {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
+		"service without":    {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},
+		"large log":          {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
+		"crashed before":     {func(d *doctor.Doctor) { d.LogFile = crashed }, "Z, and left " + crashed + ".crash.1", true},
+		"directory refused":  {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
+		"program of users":   {writable(`C:\p\csi-proxy.exe`), `error permissions: program: C:\p\csi-proxy.exe belongs to Users`, true},
+		"logs of users":      {writable(`D:\log`), `warning permissions: log: D:\log belongs to Users`, true},
+		"recording of users": {writable(`E:\calls`), `warning permissions: recording: E:\calls belongs to Users`, true},
+		"kubelet of users":   {writable(`C:\var\lib`), `warning permissions: working directory C:\var\lib\kubelet: C:\var\lib belongs to Users`, true},
+		"own descriptor":     {with(func(s *service) { s.config.Command += " -pipe-security-descriptor=O:SYD:P(A;;GA;;;SY)(A;;GA;;;BA)" }), "info permissions: -pipe-security-descriptor lets S-1-5-32-544 make instances", false},
+		"drivers serve": {with(func(s *service) {
+			s.config.Command += " -pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;0x12019b;;;BA)(A;;GRGW;;;S-1-5-93-2-2)"
+		}), "warning permissions: -pipe-security-descriptor lets S-1-5-93-2-2 make instances", true},
+		"drivers connect": {with(func(s *service) {
+			s.config.Command += " -pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;0x12019b;;;BA)(A;;0x12019b;;;S-1-5-93-2-2)"
+		}), "", false},
+		"access is unknown": {func(d *doctor.Doctor) {
+			d.Access = func(string) (installation.Access, error) { return installation.Access{}, os.ErrPermission }
+		}, "info permissions: program: not checked: ", false},
+		"other version": {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := at(t, dir)
@@ -336,8 +371,8 @@ func (i inspector) DescribeNode(context.Context, *extensionv1.DescribeNodeReques
 	return nil, status.Error(i.code, "x")
 }
 
-// TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and that is no
-// clean bill.
+// TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and doctor
+// says so.
 func TestStorage_NotChecked(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unavailable:       "error storage: not checked: ",

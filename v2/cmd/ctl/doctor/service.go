@@ -1,11 +1,15 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // serviceState is what the service manager reports about the daemon.
@@ -57,7 +61,7 @@ func (d examination) service(_ context.Context, f *findings) {
 	case errors.Is(err, scm.ErrNotInstalled) && d.process() != 0:
 		f.add(Info, check, "", "%s is not installed as a service; process %d serves, perhaps in a HostProcess container or a console", d.ServiceName, d.process())
 	case errors.Is(err, scm.ErrNotInstalled):
-		f.add(Warning, check, remedy+` --binary C:\k\csi-proxy.exe; if the service has another name, use --service-name`,
+		f.add(Warning, check, remedy+` --binary "C:\Program Files\csi-proxy\csi-proxy.exe"; if the service has another name, use --service-name`,
 			"%s is not installed as a service, and no other process serves", d.ServiceName)
 	default:
 		f.skip(check, "not checked: %v", err)
@@ -83,6 +87,71 @@ func (d examination) state(check string, f *findings) {
 	default:
 		f.add(Error, check, "csi-proxyctl service start; if it stops again, read its log and the event log",
 			"%s is %s with exit code %d", d.ServiceName, status.State, status.ExitCode)
+	}
+}
+
+// permissions checks that only administrators can change what the daemon runs, writes and trusts: the program, the
+// folders of its files, and the folders above the working directories.
+func (d examination) permissions(_ context.Context, f *findings) {
+	const check = "permissions"
+	if _, err := d.Access(""); errors.Is(err, scm.ErrNotWindows) {
+		f.skip(check, "skipped: not on Windows")
+		return
+	}
+	command, _ := d.daemon.command()
+	bad := 0
+	report := func(level Level, what string, err error) {
+		exposure := new(installation.Exposure)
+		switch {
+		case errors.As(err, &exposure):
+			bad++
+			f.add(level, check, exposure.Remedy, "%s: %v", what, err)
+		case err != nil:
+			f.skip(check, "%s: not checked: %v", what, err)
+		}
+	}
+	for _, file := range []struct {
+		what, path string
+		level      Level
+	}{
+		{"program", installation.Program(command), Error},
+		{"log", cmp.Or(d.LogFile, installation.LogFile(command)), Warning},
+		{"recording", installation.RecordedCalls(command), Warning},
+	} {
+		if file.path != "" {
+			report(file.level, file.what, installation.Protected(file.path, d.Access))
+		}
+	}
+	for _, dir := range d.workingDirs() {
+		report(Warning, "working directory "+dir, installation.FolderProtected(dir, d.Access))
+	}
+	d.instances(f)
+	if bad == 0 {
+		f.add(OK, check, "", "only administrators can change the program and the folders of the daemon")
+	}
+}
+
+// instances explains a descriptor of the operator's that lets others than the daemon serve its pipes. What only Windows
+// can parse is not explained.
+// https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
+func (d examination) instances(f *findings) {
+	const createInstance = 0x4
+	command, _ := d.daemon.command()
+	descriptor := installation.PipeSecurityDescriptor(command)
+	_, rest, _ := strings.Cut(descriptor, "D:")
+	list, err := sddl.Parse("D:" + rest)
+	if err != nil {
+		return
+	}
+	for _, entry := range list {
+		level := Warning
+		if entry.SID == sddl.Administrators {
+			level = Info
+		}
+		if entry.Rights()&createInstance != 0 && entry.SID != sddl.LocalSystem {
+			f.add(level, "permissions", "grant it 0x12019b instead, which is to read and write, unless it is the account of the daemon",
+				"-pipe-security-descriptor lets %s make instances of the pipes (FILE_CREATE_PIPE_INSTANCE), so that it can serve them and receive passwords", entry.SID)
+		}
 	}
 }
 

@@ -160,6 +160,12 @@ func MetricsAddress(command string) string { return last(command, "metrics-bind-
 // RecordedCalls returns the file of recorded calls in the command line of a service, or "".
 func RecordedCalls(command string) string { return last(command, "record-calls") }
 
+// Program returns the program in the command line of a service.
+func Program(command string) string {
+	binary, _ := split(command)
+	return binary
+}
+
 // PipeSecurityDescriptor returns the security descriptor of the pipes in the command line of
 // a service, or "".
 func PipeSecurityDescriptor(command string) string { return last(command, "pipe-security-descriptor") }

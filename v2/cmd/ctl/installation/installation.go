@@ -45,6 +45,10 @@ type Installer struct {
 	After func(time.Duration) <-chan time.Time
 	// Progress prints a step.
 	Progress func(text string)
+	// Access is AccessOf, except in tests.
+	Access func(path string) (Access, error)
+	// Force accepts programs that are not csi-proxy, or that others than administrators can change.
+	Force bool
 }
 
 // Options are the options of Install. Empty ones keep the value of an installed service.
@@ -64,7 +68,7 @@ type Outcome struct {
 // idempotent. It reports and skips settings that this version of Windows does not support.
 func (i *Installer) Install(options Options) (Outcome, error) {
 	if options.Binary != "" {
-		if err := checkProgram(options.Binary); err != nil {
+		if err := i.checkProgram(options.Binary); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -116,7 +120,7 @@ func (i *Installer) addSID(service scm.Service) (added bool, err error) {
 
 // checkProgram returns an error if a file cannot be the program of a service. The service
 // manager accepts any text, and resolves a relative path in its own directory.
-func checkProgram(path string) error {
+func (i *Installer) checkProgram(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("%s is not a full path; the service manager needs one", path)
 	}
@@ -126,6 +130,26 @@ func checkProgram(path string) error {
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file", path)
+	}
+	return i.trust(path)
+}
+
+// trust returns an error if a program is not csi-proxy, or if others than administrators can change it: they would
+// run as LocalSystem.
+func (i *Installer) trust(path string) error {
+	if err := i.identify(path); err != nil {
+		return err
+	}
+	err := Protected(path, i.Access)
+	if exposure := new(Exposure); errors.As(err, &exposure) {
+		err = fmt.Errorf("%w, so others than administrators could decide what the service runs as LocalSystem; move the program to C:\\Program Files\\csi-proxy, or: %s", err, exposure.Remedy)
+	}
+	if err != nil && i.Force {
+		i.Progress("accepted: " + err.Error())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%w; --force accepts it as it is", err)
 	}
 	return nil
 }
@@ -164,6 +188,13 @@ func (i *Installer) correct(service scm.Service, options Options) (outdated bool
 		return false, err
 	}
 	binary, flags := split(have.Command)
+	check := i.trust
+	if options.Binary != "" {
+		check = i.identify // it is replaced
+	}
+	if err := check(binary); err != nil {
+		return false, err
+	}
 	if options.Binary != "" {
 		binary = options.Binary
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm/scmtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // at once is time.After for tests.
@@ -30,6 +31,7 @@ func installer(m *scmtest.Manager) *installation.Installer {
 		Manager: m, Name: "csi-proxy", After: atOnce,
 		Check:    func(context.Context) []endpoint.Health { return nil },
 		Progress: func(string) {},
+		Access:   func(string) (installation.Access, error) { return installation.Access{Owner: sddl.Administrators}, nil },
 	}
 }
 
@@ -161,8 +163,8 @@ func TestInstall_NotInteractive(t *testing.T) {
 
 func TestInstall_ReplacesWhatIsAskedFor(t *testing.T) {
 	m := scmtest.New()
-	_, _ = m.Create("csi-proxy", scm.Config{Command: `C:\old.exe -windows-service -v=2`})
-	binary := file(t, "new.exe")
+	_, _ = m.Create("csi-proxy", scm.Config{Command: `C:\csi-proxy.exe -windows-service -v=2`})
+	binary := file(t, "csi-proxy-v2.exe")
 	if _, err := installer(m).Install(installation.Options{Binary: binary}); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +191,7 @@ func TestInstall_Fails(t *testing.T) {
 	}
 	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "ServiceSID", "SetServiceSID", "RegisterEvents"} {
 		m := scmtest.New()
-		_, _ = m.Create("csi-proxy", scm.Config{Command: "old"})
+		_, _ = m.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
 		m.Fail[method] = errors.New("failed")
 		if _, err := installer(m).Install(installation.Options{}); !errors.Is(err, m.Fail[method]) {
 			t.Errorf("%s: got %v", method, err)
@@ -264,7 +266,7 @@ func TestStop_OfWhatOthersNeed(t *testing.T) {
 	for name, change := range map[string]func(*installation.Installer) error{
 		"stop":      func(i *installation.Installer) error { return i.Stop(t.Context()) },
 		"uninstall": func(i *installation.Installer) error { _, err := i.Uninstall(t.Context()); return err },
-		"upgrade":   func(i *installation.Installer) error { return i.Upgrade(t.Context(), "none") },
+		"upgrade":   func(i *installation.Installer) error { return i.Upgrade(t.Context(), "csi-proxy-new.exe") },
 	} {
 		m := scmtest.New()
 		_, _ = m.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})

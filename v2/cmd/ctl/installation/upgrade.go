@@ -33,13 +33,18 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	binary, _ := split(config.Command)
+	for _, program := range []string{binary, file} {
+		if err := i.trust(program); err != nil {
+			return err
+		}
+	}
 	running := status.State != scm.Stopped
 	if running {
 		if err := i.checkDependents(service); err != nil {
 			return err
 		}
 	}
-	binary, _ := split(config.Command)
 	swap := swap{binary: binary}
 	i.Progress("copying " + file)
 	if err := swap.prepare(file); err != nil {
@@ -182,7 +187,11 @@ func (s *swap) prepare(file string) error {
 	if info, err := source.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return errors.Join(err, fmt.Errorf("%s is not a program", file))
 	}
-	target, err := os.OpenFile(s.next(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
+	// A file that is there already may be a link, or belong to someone who keeps it open to write to it later.
+	if err := os.Remove(s.next()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	target, err := os.OpenFile(s.next(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755) //nolint:gosec // a program
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type machine struct {
 func newMachine(t *testing.T, next string) *machine {
 	t.Helper()
 	dir := t.TempDir()
-	m := &machine{Manager: scmtest.New(), binary: filepath.Join(dir, "csi-proxy.exe"), next: filepath.Join(dir, "download.exe")}
+	m := &machine{Manager: scmtest.New(), binary: filepath.Join(dir, "csi-proxy.exe"), next: filepath.Join(dir, "csi-proxy-v2.exe")}
 	for file, content := range map[string]string{m.binary: "healthy old", m.next: next} {
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 	}
@@ -241,6 +241,31 @@ func TestUpgrade_NothingIsStoppedForABadFile(t *testing.T) {
 			t.Errorf("%s: %v, the service is %s", file, err, m.Service.Now.State)
 		}
 	}
+}
+
+// TestUpgrade_PlantedCopy: who can create files beside the program plants the file that the upgrade copies to. The copy
+// keeps neither that file, whose owner could go on writing to it, nor follows a link.
+func TestUpgrade_PlantedCopy(t *testing.T) {
+	t.Run("a file", func(t *testing.T) {
+		m := newMachine(t, "healthy new")
+		planted, err := os.OpenFile(m.binary+".new", os.O_CREATE|os.O_RDWR, 0o777)
+		require.NoError(t, err)
+		defer planted.Close()
+		err = m.upgrade(t.Context())
+		_, _ = planted.WriteAt([]byte("EVIL!!!"), 0)
+		if got := m.content(t, m.binary); got != "healthy new" {
+			t.Errorf("got %v, and the program is %q", err, got)
+		}
+	})
+	t.Run("a link", func(t *testing.T) {
+		m := newMachine(t, "healthy new")
+		victim := filepath.Join(t.TempDir(), "victim")
+		require.NoError(t, errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, m.binary+".new")))
+		err := m.upgrade(t.Context())
+		if got, bystander := m.content(t, m.binary), m.content(t, victim); got != "healthy new" || bystander != "precious" {
+			t.Errorf("got %v, the program is %q, and the file behind the link %q", err, got, bystander)
+		}
+	})
 }
 
 func TestUpgrade_OfAStoppedService(t *testing.T) {

@@ -125,7 +125,7 @@ func (n Node) Stale() (stale []*extensionv1.Link) {
 	return stale
 }
 
-// Outside returns the links that lead out of the working directories, where nobody looks.
+// Outside returns the links that lead out of the working directories, where the daemon does not look.
 func (n Node) Outside() (outside []*extensionv1.Link) {
 	for _, l := range n.GetLinks() {
 		if l.GetTarget() != "" && l.GetStale() == "" && l.GetProblem() == "" {

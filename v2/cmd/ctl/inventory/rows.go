@@ -62,6 +62,9 @@ func (n Node) row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
 		}
 	}
 	if v == nil {
+		if d.GetSerialNumber() != "" {
+			r.State += ", serial " + d.GetSerialNumber()
+		}
 		r.Users = n.DiskUsers(d)
 		return r
 	}

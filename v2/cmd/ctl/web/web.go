@@ -22,8 +22,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
@@ -57,6 +55,8 @@ type Server struct {
 
 	token string
 	wake  chan struct{} // has an element if a viewer has come
+
+	callers callers
 
 	mu      sync.Mutex
 	viewers int
@@ -130,7 +130,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       headerTimeout, // there are no bodies
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients
+		ConnState:         s.callers.changed,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, callerKey{}, conn)
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // errors of clients
 	}
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.follow(ctx) })
@@ -142,7 +146,7 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 			_ = server.Close()
 		}
 	})
-	err := server.Serve(netutil.LimitListener(listener, maxConnections))
+	err := server.Serve(listener)
 	cancel()
 	tasks.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
@@ -254,6 +258,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	known := subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+	if conn, ok := r.Context().Value(callerKey{}).(net.Conn); ok && known {
+		s.callers.trust(conn)
+	}
 	switch {
 	case !local(r.Host): // a name of another site that its DNS server has pointed at us
 		refuse(w, http.StatusForbidden)

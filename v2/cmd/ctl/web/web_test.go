@@ -295,6 +295,30 @@ func TestServer_Crowd(t *testing.T) {
 	}
 }
 
+// TestServer_Silent: connections that say nothing, or begin a request, or do not know the token, make room for a page at
+// once, and never for each other's sake end that of a viewer.
+func TestServer_Silent(t *testing.T) {
+	s := start(t)
+	viewer := s.events(t)
+	viewer.expect("node", "", "seen", "")
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.address, "http://"), "/")
+	for i := range 300 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", host)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, _ = io.WriteString(conn, []string{"", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"}[i%3])
+	}
+	s.client.Timeout = 2 * time.Second // of the five that a silent connection has
+	for range 5 {
+		s.client.CloseIdleConnections()
+		if response, _ := s.do(t, http.MethodGet, s.address, ""); response.StatusCode != http.StatusOK {
+			t.Error(response.Status)
+		}
+	}
+	s.describe("second")
+	viewer.expect("node", "second")
+}
+
 // TestServer_Stop: the end of the command ends the events and closes the address.
 func TestServer_Stop(t *testing.T) {
 	s := start(t)

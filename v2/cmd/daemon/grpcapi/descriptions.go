@@ -18,9 +18,9 @@ const fullTime = 8 * time.Second
 // gather is how long a description waits for other callers. A small node is described in a few milliseconds.
 const gather = 2 * time.Millisecond
 
-// patience is how long a description waits for one that has begun before. That may wait for what hangs, and a person
+// maxWait is how long a description waits for one that has begun before. That may wait for what hangs, and a person
 // waits for both.
-const patience = 500 * time.Millisecond
+const maxWait = 500 * time.Millisecond
 
 // descriptions lets callers that ask at the same time share a description.
 type descriptions struct {
@@ -36,7 +36,7 @@ type description struct {
 }
 
 func newDescriptions(inspector Inspector, annotate func(*extensionv1.Node)) *descriptions {
-	return &descriptions{inspector: inspector, annotate: annotate, underWay: shared.New[string, description](gather, patience)}
+	return &descriptions{inspector: inspector, annotate: annotate, underWay: shared.New[string, description](gather, maxWait)}
 }
 
 // describe returns a description that begins after the call.

@@ -14,17 +14,10 @@ import (
 
 // slowInspector numbers its descriptions, each of which takes a second.
 type slowInspector struct {
+	Inspector
 	mu       sync.Mutex
 	begun    int
 	canceled int
-}
-
-func (i *slowInspector) FindDisk(context.Context, node.Query) (*node.Disk, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (i *slowInspector) DescribeVolumes(context.Context, ...string) ([]node.Volume, error) {
-	return nil, errors.ErrUnsupported
 }
 
 func (i *slowInspector) Describe(ctx context.Context, _ ...node.Part) (*node.Description, error) {

@@ -21,6 +21,7 @@ import (
 type Inspector interface {
 	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
 	DescribeVolumes(ctx context.Context, ids ...string) ([]node.Volume, error)
+	SessionsOf(ctx context.Context, names ...string) ([]node.Session, error)
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
@@ -55,7 +56,15 @@ func newInspectorV1(s Services) any {
 }
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
-	if len(in.OnlyVolumeIds) > 0 {
+	switch {
+	case len(in.OnlyVolumeIds) == 0:
+	case in.Sessions:
+		found, err := s.inspector.SessionsOf(ctx, in.OnlyVolumeIds...)
+		if err != nil {
+			return nil, err
+		}
+		return WireNode(&node.Description{Sessions: found, SessionsListed: true}), nil
+	default:
 		found, err := s.inspector.DescribeVolumes(ctx, in.OnlyVolumeIds...)
 		if err != nil {
 			return nil, err

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/protected"
 )
 
 // pause is the time between a failure and the next attempt, so that not every message tries a dead
@@ -151,7 +153,7 @@ func (f *File) reopen() error {
 
 // open opens the file to append to it, or with O_TRUNC empties it.
 func (f *File) open(mode int) error {
-	if err := os.MkdirAll(filepath.Dir(f.cfg.Path), 0o755); err != nil { //nolint:gosec // operators read logs
+	if err := protected.MkdirAll(filepath.Dir(f.cfg.Path)); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(f.cfg.Path, os.O_WRONLY|os.O_CREATE|mode, 0o644) //nolint:gosec // operators read logs

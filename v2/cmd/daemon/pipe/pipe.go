@@ -9,6 +9,8 @@ package pipe
 import (
 	"context"
 	"net"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // Config says how to listen. The zero Config suits most users.
@@ -22,22 +24,43 @@ type Config struct {
 	SecurityDescriptor string
 }
 
-// DefaultSecurityDescriptor admits LocalSystem and administrators of this machine.
+// Rights to a pipe.
+// https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
+const (
+	// connect is reading, writing and SYNCHRONIZE, without FILE_CREATE_PIPE_INSTANCE (0x4), which GA and GW include: who
+	// has that right can serve the pipe in our place, and receive the passwords of shares.
+	connect = "0x12019b"
+	// ownerRights limits the owner of the pipe, which is Administrators if LocalSystem creates it. Otherwise owners can
+	// always change the access list. https://learn.microsoft.com/windows/win32/secauthz/ace-strings
+	ownerRights = "(A;;RC;;;S-1-3-4)"
+
+	localSystem = "SY"
+)
+
+// DefaultSecurityDescriptor lets LocalSystem and administrators of this machine connect.
 // ContainerAdministrator of a process-isolated container is one of them, so existing
 // drivers can connect. ContainerUser is not. To admit it, add
 //
 //	(A;;0x12019b;;;S-1-5-93-2-2)
 //
-// which grants reading and writing without FILE_CREATE_PIPE_INSTANCE. An account with
-// that right, which GA and GW include, can serve the pipe in our place. See
-// https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
+// Only the account of the daemon can make instances of the pipe: this is the descriptor of a daemon that is
+// LocalSystem, and defaultFor that of another.
 //
 // Network logons (NU) are not denied: administrators on SSH-key and WinRM sessions have
 // that SID (https://github.com/PowerShell/Win32-OpenSSH/issues/1638). The pipe itself
 // rejects clients of other machines.
 const DefaultSecurityDescriptor = "D:P" + // an access list that inherits nothing
-	"(A;;GA;;;SY)" + // LocalSystem: the daemon itself and HostProcess containers
-	"(A;;GA;;;BA)" // Administrators: operators and, in containers, ContainerAdministrator
+	"(A;;GA;;;" + localSystem + ")" + // the daemon itself; HostProcess containers connect
+	"(A;;" + connect + ";;;BA)" + // Administrators: operators and, in containers, ContainerAdministrator
+	ownerRights
+
+// defaultFor is the default descriptor of a daemon that runs as an account.
+func defaultFor(sid string) string {
+	if sid == sddl.LocalSystem {
+		return DefaultSecurityDescriptor
+	}
+	return "D:P(A;;GA;;;" + sid + ")(A;;" + connect + ";;;" + localSystem + ")(A;;" + connect + ";;;BA)" + ownerRights
+}
 
 // listenOp is the operation in the errors of Listen.
 const listenOp = "listen on"

@@ -1,7 +1,6 @@
 package pipe
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,11 +8,12 @@ import (
 	"net"
 	"path/filepath"
 	"time"
-	"unsafe"
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -29,14 +29,22 @@ const (
 )
 
 func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) {
-	sddl := cmp.Or(cfg.SecurityDescriptor, DefaultSecurityDescriptor)
-	if err := validateSecurityDescriptor(sddl); err != nil {
+	descriptor := cfg.SecurityDescriptor
+	own := descriptor != "" && descriptor != DefaultSecurityDescriptor
+	if !own {
+		account, err := windows.GetCurrentProcessToken().GetTokenUser()
+		if err != nil {
+			return nil, winerr.Wrap("read account of", "this process", err)
+		}
+		descriptor = defaultFor(account.User.Sid.String())
+	}
+	if err := validateSecurityDescriptor(descriptor); err != nil {
 		return nil, err
 	}
 	// go-winio creates the first instance with FILE_CREATE, so it fails if the
 	// name exists, and rejects remote clients.
 	listener, err := winio.ListenPipe(path, &winio.PipeConfig{
-		SecurityDescriptor: sddl,
+		SecurityDescriptor: descriptor,
 		MessageMode:        false, // gRPC is a stream of bytes
 		InputBufferSize:    bufferSize,
 		OutputBufferSize:   bufferSize,
@@ -44,11 +52,11 @@ func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) 
 	if err != nil {
 		return nil, listenError(ctx, path, err)
 	}
-	if sddl != DefaultSecurityDescriptor {
+	if own {
 		if err := tryInstance(path); err != nil {
 			listener.Close()
-			return nil, winerr.As(winerr.Invalid, "try security descriptor", sddl, err,
-				"this process must be allowed to serve its own pipes: grant GA to SY and BA, as the default does")
+			return nil, winerr.As(winerr.Invalid, "try security descriptor", descriptor, err,
+				"this process must be allowed to serve its own pipes: grant GA to its account, as the default does")
 		}
 	}
 	return listener, nil
@@ -170,14 +178,14 @@ func handleOf(conn net.Conn) (windows.Handle, bool) {
 	return windows.Handle(file.Fd()), true
 }
 
-func validateSecurityDescriptor(sddl string) error {
+func validateSecurityDescriptor(text string) error {
 	const op = "parse security descriptor"
-	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	descriptor, err := windows.SecurityDescriptorFromString(text)
 	if err != nil {
 		if errno := windows.Errno(0); errors.As(err, &errno) {
 			err = winerr.Code(errno)
 		}
-		return winerr.As(winerr.Invalid, op, sddl, err, "see the format at "+
+		return winerr.As(winerr.Invalid, op, text, err, "see the format at "+
 			"https://learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format")
 	}
 	// Wine's test_ConvertStringSecurityDescriptor on Windows (dlls/advapi32/tests/security.c) has how texts are read.
@@ -186,36 +194,20 @@ func validateSecurityDescriptor(sddl string) error {
 	// https://learn.microsoft.com/windows/win32/secauthz/null-dacls-and-empty-dacls
 	dacl, _, err := descriptor.DACL()
 	if err != nil || dacl == nil {
-		return winerr.New(winerr.Invalid, op, sddl, "it has no access list (D:), which would admit everyone")
+		return winerr.New(winerr.Invalid, op, text, "it has no access list (D:), which would admit everyone")
 	}
-	admitted, err := admittedBy(dacl)
+	admitted, err := winapi.Allowed(dacl)
 	if err != nil {
-		return winerr.As(winerr.Invalid, op, sddl, err, "its access list cannot be read")
+		return winerr.As(winerr.Invalid, op, text, err, "its access list cannot be read")
 	}
 	// A daemon without clients is a mistake.
 	if len(admitted) == 0 {
-		return winerr.New(winerr.Invalid, op, sddl, "its access list admits no account; add one, as the default does")
+		return winerr.New(winerr.Invalid, op, text, "its access list admits no account; add one, as the default does")
 	}
-	for _, who := range admitted {
-		if who.IsWellKnown(windows.WinWorldSid) || who.IsWellKnown(windows.WinAnonymousSid) {
-			return winerr.New(winerr.Invalid, op, sddl, "it admits everyone (%s), and clients can format disks; name the accounts of the drivers instead", who)
+	for _, entry := range admitted {
+		if entry.SID == sddl.Everyone || entry.SID == sddl.Anonymous {
+			return winerr.New(winerr.Invalid, op, text, "it admits everyone (%s), and clients can format disks; name the accounts of the drivers instead", entry.SID)
 		}
 	}
 	return nil
-}
-
-// admittedBy returns the accounts that an access list allows anything.
-func admittedBy(dacl *windows.ACL) ([]*windows.SID, error) {
-	const allowedCallback = 9 // ACCESS_ALLOWED_CALLBACK_ACE_TYPE, which begins like a plain one
-	var admitted []*windows.SID
-	for i := range uint32(dacl.AceCount) {
-		var entry *windows.ACCESS_ALLOWED_ACE
-		if err := windows.GetAce(dacl, i, &entry); err != nil {
-			return nil, err
-		}
-		if kind := entry.Header.AceType; kind == windows.ACCESS_ALLOWED_ACE_TYPE || kind == allowedCallback {
-			admitted = append(admitted, (*windows.SID)(unsafe.Pointer(&entry.SidStart)))
-		}
-	}
-	return admitted, nil
 }

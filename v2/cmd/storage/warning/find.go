@@ -83,7 +83,7 @@ func (f *finder) add(w Warning) {
 	if since, known := f.since[problem{w.Kind, w.Object}]; known {
 		w.Since = &since
 	}
-	if w = w.complete(); w.Severity == Note && !f.node.GetLinksSearched() && (w.Kind == Full || !w.Kind.works()) { // nobody knows who uses it
+	if w = w.complete(); w.Severity == Note && !f.node.GetLinksSearched() && (w.Kind == Full || !w.Kind.works()) { // it is unknown who uses it
 		w.Severity = WillHurt
 	}
 	f.found = append(f.found, w)
@@ -182,7 +182,7 @@ func (f *finder) disk(d *extensionv1.Disk) {
 		switch nothing := len(affected) == 0 && len(d.GetPartitions()) == 0; {
 		case d.GetSystem() && silent(d): // all pods need it
 			w.Severity = Hurts
-		case silent(d) && nothing && d.GetPartitionStyle() == "": // nobody knows what is on it
+		case silent(d) && nothing && d.GetPartitionStyle() == "": // it is unknown what is on it
 			w.Severity = WillHurt
 		}
 		f.add(w)
@@ -443,7 +443,7 @@ func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
 }
 
 // share warns of a mapping that does not work, or that links need and Windows has disconnected. It also disconnects
-// mappings that are idle, and connects them when a pod opens them: only opening the share tells these from dead ones.
+// mappings that are idle, and connects them when a pod opens them: only opening the share distinguishes these.
 func (f *finder) share(s *extensionv1.Share) {
 	object, status := Object{Share, s.GetRemote()}, s.GetStatus()
 	w := Warning{

@@ -161,7 +161,7 @@ var cases = map[string]struct {
 		node(nil, nil, &extensionv1.Link{Path: pod, Problem: "where it leads: no answer in time"}, &extensionv1.Link{Path: `C:\k\a`, Problem: "it leads in a circle"}),
 		"hurts no-answer: " + pod + ": : \n" + `note no-answer: C:\k\a: : `,
 	},
-	// Nobody looks there, and it is no problem.
+	// The daemon does not look there, and it is not a problem.
 	"links that lead outside": {node(nil, nil, &extensionv1.Link{Path: pod, Target: `C:\nothing`}), ""},
 	"dangling links to one target": {
 		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "x", Target: `C:\k\none`}, &extensionv1.Link{Path: `C:\k\b`, Stale: "x", Target: `C:\k\none`}),
@@ -257,7 +257,7 @@ func TestFind_Full(t *testing.T) {
 	}{
 		"not quite":             {10 * gib, 9 * gib, data, warning.Limits{}, ""},
 		"just":                  {10 * gib, 9*gib + 1, inPod, warning.Limits{}, "will-hurt 90% full: 9.0 GiB of 10.0 GiB used"},
-		"nobody uses it":        {10 * gib, 9*gib + 1, data, warning.Limits{}, "note 90% full: 9.0 GiB of 10.0 GiB used"},
+		"without a user":        {10 * gib, 9*gib + 1, data, warning.Limits{}, "note 90% full: 9.0 GiB of 10.0 GiB used"},
 		"no byte left":          {10 * gib, 10 * gib, inPod, warning.Limits{}, "hurts 100% full: 10.0 GiB of 10.0 GiB used"},
 		"one byte left":         {10 * gib, 10*gib - 1, inPod, warning.Limits{}, "hurts 99% full: 10.0 GiB of 10.0 GiB used"},
 		"700 GiB free":          {10 * tib, 10*tib - 700*gib, inPod, warning.Limits{}, ""},
@@ -291,7 +291,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHistory: a problem has a beginning and an end, and each is told once. A look that is not complete ends nothing.
+// TestHistory: a problem has a beginning and an end, and each is reported once. A look that is not complete ends nothing.
 func TestHistory(t *testing.T) {
 	var h warning.History
 	bad := node(disks{disk(1, 1, offline)}, nil, stale(pod, 1))

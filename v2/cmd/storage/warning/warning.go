@@ -22,7 +22,7 @@ type Severity string
 const (
 	Hurts    Severity = "hurts"     // pods that run now, or all of the node
 	WillHurt Severity = "will-hurt" // pods that write, restart or come next
-	Note     Severity = "note"      // nobody as far as we know
+	Note     Severity = "note"      // no pod that we know of
 )
 
 // severities are all, the most urgent first.

@@ -22,7 +22,7 @@ func newSafeMounter(mode kit.Mode) (*mountutils.SafeFormatAndMount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mountutils.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }
 
 func (m *NodeMounter) kit() *kit.Mounter { return m.Interface.(*kit.Mounter) }

@@ -18,5 +18,5 @@ func NewSafeMounter(enableWindowsHostProcess, _ bool) (*mount.SafeFormatAndMount
 	if err != nil {
 		return nil, err
 	}
-	return &mount.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }

@@ -18,7 +18,7 @@ func NewSafeMounter(int, time.Duration) (*mount.SafeFormatAndMount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mount.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }
 
 // Kit returns the mounter in m.

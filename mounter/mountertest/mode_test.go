@@ -1,4 +1,4 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func TestNew_Refuses(t *testing.T) {
 		"no pipes":                     {[]mounter.Option{mounter.WithPipePaths(nil)}, []string{"WithPipePaths is nil"}},
 		"no hosts":                     {[]mounter.Option{mounter.WithHosts(mounter.Hosts{})}, []string{"Hosts.Disk of WithHosts is nil"}},
 		"no node": {[]mounter.Option{mounter.WithHosts(mounter.Hosts{
-			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		})}, []string{"Hosts.Node"}},
 	} {
 		for range 2 { // in both orders
@@ -117,7 +117,7 @@ func TestWait(t *testing.T) {
 	}
 	node, err := winsim.New(winsim.Default())
 	must(t, err)
-	m, err := mounter.New(t.Context(), mountertest.Daemon(t, node), mounter.WithWait())
+	m, err := mounter.New(t.Context(), mountertest.NewDaemon(t, node).Option(), mounter.WithWait())
 	must(t, err)
 	_ = m.Close()
 }
@@ -142,6 +142,11 @@ func testWorkingDir(t *testing.T, dir string) {
 	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\k\staging`, Source: number(1)}); err != nil {
 		t.Errorf("inside: %v", err)
 	}
+	for _, dir := range []string{`C:\`, `C:\Windows\System32`, `C:\Users`} {
+		if _, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WithWorkingDirs(dir)); err == nil || !strings.Contains(err.Error(), "folder of Windows") {
+			t.Errorf("%s: %v, want that a driver cannot have it", dir, err)
+		}
+	}
 }
 
 // TestDaemon_WithoutTheInspector: a driver whose container lacks the pipe of the group system, or
@@ -149,7 +154,7 @@ func testWorkingDir(t *testing.T, dir string) {
 func TestDaemon_WithoutTheInspector(t *testing.T) {
 	node, err := winsim.New(winsim.EBSNVMe())
 	must(t, err)
-	option := mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}}})
+	option := mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}}}).Option()
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)
 	defer m.Close()

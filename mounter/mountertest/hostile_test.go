@@ -1,8 +1,9 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"path/filepath"
@@ -14,8 +15,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -180,51 +180,66 @@ func TestMixed(t *testing.T) {
 	})
 }
 
-// TestDaemon_Restarts: a Mounter goes on after the daemon was away. Meanwhile its calls are unavailable.
+// TestDaemon_Restarts: a Mounter goes on after the daemon was away. Meanwhile its calls are unavailable. Nothing of it is
+// on standard error.
 func TestDaemon_Restarts(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("names of pipes are fixed")
-	}
 	node, err := winsim.New(winsim.Default())
 	must(t, err)
-	dir := t.TempDir()
-	start := func() (stop func()) {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		ready, done := make(chan struct{}), make(chan error, 1)
-		go func() {
-			done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: dir, Ready: func() { close(ready) }}})
-		}()
-		<-ready
-		return func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	stop := start()
-	m, err := mounter.New(t.Context(), mounter.WithPipePaths(func(group, version string) string {
-		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
-	}))
+	d := mountertest.NewDaemon(t, node)
+	m, err := mounter.New(t.Context(), d.Option())
 	must(t, err)
 	defer m.Close()
 	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
-	k.must(k.stage())
-	stop()
-	if err := k.stage(); failure.ClassOf(err) != failure.Unavailable {
-		t.Errorf("while the daemon is away: %v", err)
-	}
-	defer start()()
-	for {
-		err := k.stage()
-		if err == nil {
-			break
+	for range 2 {
+		k.must(k.stage())
+		d.Stop()
+		d.Stop() // does nothing
+		if err := k.stage(); failure.ClassOf(err) != failure.Unavailable {
+			t.Errorf("while the daemon is away: %v", err)
 		}
-		if failure.ClassOf(err) != failure.Unavailable || t.Context().Err() != nil {
-			t.Fatal(err)
+		d.Start()
+		for {
+			err := k.stage()
+			if err == nil {
+				break
+			}
+			if failure.ClassOf(err) != failure.Unavailable || t.Context().Err() != nil {
+				t.Fatal(err)
+			}
 		}
+		k.must(k.unstage())
 	}
-	k.must(k.unstage())
+}
+
+// TestDaemon_Log: the daemon logs to the test, and not after its end.
+func TestDaemon_Log(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	must(t, err)
+	log := &fakeT{TB: t}
+	d := mountertest.NewDaemon(log, node)
+	d.Stop()
+	if !strings.Contains(log.String(), "Serving") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// fakeT keeps what a test logs.
+type fakeT struct {
+	testing.TB
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (f *fakeT) Log(args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fmt.Fprintln(&f.text, args...)
+}
+
+func (f *fakeT) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.String()
 }
 
 // TestDaemon_Hangs: a daemon that does not answer holds no call longer than its own context, also if

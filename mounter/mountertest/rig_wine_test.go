@@ -1,6 +1,6 @@
 //go:build windows && wine
 
-package mounter_test
+package mountertest_test
 
 import (
 	"context"

@@ -1,8 +1,10 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,7 +47,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	t.Helper()
 	option := mountertest.Library(node)
 	if mode == mounter.Daemon {
-		option = mountertest.Daemon(t, node)
+		option = mountertest.NewDaemon(t, node).Option()
 	}
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)
@@ -116,9 +118,9 @@ func (k *kit) unstage() error {
 }
 
 // must ends the test if the preparation of a case fails.
-func (k *kit) must(err error) {
+func (k *kit) must(errs ...error) {
 	k.t.Helper()
-	must(k.t, err)
+	must(k.t, errors.Join(errs...))
 }
 
 // want is the outcome of a case: a class, and a part of the sentence.
@@ -266,7 +268,7 @@ var cases = map[string]struct {
 	}, want: want{failure.InUse, "Linux"}},
 	"another file system": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" })
-	}, want: want{failure.Unsupported, `file system "ext4" is not supported`}},
+	}, want: want{failure.Invalid, `file system "ext4" is not supported`}},
 	"a disk without keys": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{} })
 	}, want: want{failure.Invalid, "has no keys"}},
@@ -677,7 +679,26 @@ func TestModes_Agree(t *testing.T) {
 						t.Errorf("the code is %s, want %s", s.Code(), class.Code())
 					}
 					code, _ := failure.WindowsCode(err)
-					outcomes[mode] = guid.ReplaceAllString(fmt.Sprintf("%v; %v; %s; %d", result, err, class, code), "GUID")
+					var ambiguous *nodeapi.AmbiguousError
+					var disks []uint32
+					if errors.As(err, &ambiguous) {
+						disks = ambiguous.Numbers(100)
+					}
+					answer := status.Convert(err)
+					if sent, _ := failure.WindowsCode(answer.Err()); sent != code {
+						t.Errorf("the status has the code %d of Windows, and the error %d", sent, code)
+					}
+					var matches []string
+					for _, target := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrInvalid, errors.ErrUnsupported, context.DeadlineExceeded, context.Canceled} {
+						if errors.Is(err, target) {
+							matches = append(matches, target.Error())
+						}
+					}
+					outcomes[mode] = guid.ReplaceAllString(
+						fmt.Sprintf("%v; %v; %s; %d; ambiguous %t %v; %v; %v", result, err, class, code, ambiguous != nil, disks, matches, answer.Proto()), "GUID")
+					if c.want.class == failure.InUse && strings.Contains(c.want.says, "several disks") != (ambiguous != nil) {
+						t.Errorf("%v is ambiguous: %t", err, ambiguous != nil)
+					}
 				})
 			}
 			if outcomes[mounter.Library] != outcomes[mounter.Daemon] {

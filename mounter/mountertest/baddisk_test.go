@@ -1,4 +1,4 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func TestBadDisk(t *testing.T) {
 						start := time.Now()
 						for i, disk := range c.keys {
 							if restarted && disk == (mounter.Disk{LUN: "0"}) && strings.Contains(trouble, "silent") {
-								continue // Windows tells the LUNs of NVMe disks only if all of them answer
+								continue // the LUNs of NVMe disks are known only if all of them answer
 							}
 							k.live(disk, winsim.Size(200+i)*winsim.GiB)
 						}

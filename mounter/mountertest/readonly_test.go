@@ -1,4 +1,4 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"runtime"

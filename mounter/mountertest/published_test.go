@@ -1,7 +1,6 @@
-package mounter_test
+package mountertest_test
 
 import (
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,8 +15,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -41,23 +39,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 	dir, err := os.MkdirTemp("", "published") // short, because names of sockets must be
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	behind := filepath.Join(dir, "behind")
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- serve.Run(ctx, node, serve.Config{Config: daemon.Config{SocketDir: behind, Ready: func() { close(ready) }}})
-	}()
-	select {
-	case <-ready:
-	case err := <-done:
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	behind := mountertest.NewDaemon(t, node).Dir()
 	for _, name := range []string{"disk-v1", "volume-v1", "filesystem-v1", "smb-v1", "system-v1alpha1"} {
 		socket := "csi-proxy-" + name + ".sock"
 		conn, err := grpc.NewClient("unix:"+filepath.Join(behind, socket), grpc.WithTransportCredentials(insecure.NewCredentials()))

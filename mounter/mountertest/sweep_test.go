@@ -1,7 +1,8 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -190,6 +191,25 @@ func list(ctx context.Context, k *kit) (any, error) {
 	return paths, err
 }
 
+func stageLUN(k *kit) error {
+	_, err := k.stageLUN(staging, lun(3, portalA, portalB))
+	return err
+}
+
+func stageLUNWith(portals ...string) func(context.Context, *kit) (any, error) {
+	return func(ctx context.Context, k *kit) (any, error) {
+		staged, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portals...)})
+		return fmt.Sprintf("disk %d by %d paths", staged.DiskNumber, staged.Paths), err
+	}
+}
+
+var unstageAnyLUN = []func(k *kit) error{
+	func(k *kit) error {
+		return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: lun(3, portalA)})
+	},
+	func(k *kit) error { return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}) },
+}
+
 var sweptVerbs = map[string]swept{
 	"stage a blank disk by number": {model: blankNode, run: stageWith(nil), undo: unstageAny, back: nothing},
 	"stage an offline disk by serial": {
@@ -214,6 +234,19 @@ var sweptVerbs = map[string]swept{
 		defer k.node.Reboot()
 		return k.stageShare()
 	}, run: stageShareWith, undo: unstageAnyShare, mappingMayStay: true},
+
+	"stage a LUN":                {model: targetNode, run: stageLUNWith(portalA), undo: unstageAnyLUN},
+	"stage a LUN with two paths": {model: mpioNode, run: stageLUNWith(portalA, portalB), undo: unstageAnyLUN},
+	"stage a LUN after a restart": {model: targetNode, prepare: func(k *kit) error {
+		defer k.node.Reboot()
+		return stageLUN(k)
+	}, run: stageLUNWith(portalA), undo: unstageAnyLUN},
+	"unstage a LUN":         {model: targetNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{Source: lun(3, portalA)})},
+	"unstage what is a LUN": {model: mpioNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{}), restart: true},
+	"unstage one of two LUNs": {model: targetNode, prepare: func(k *kit) error {
+		_, err := k.stageLUN(staging2, lun(7, portalA))
+		return errors.Join(err, stageLUN(k))
+	}, run: unstageWith(mounter.UnstageRequest{Offline: true}), restart: true},
 
 	"unstage":                          {run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)}), back: nothing},
 	"unstage a path":                   {run: unstageWith(mounter.UnstageRequest{Offline: true}), back: restage, restart: true},
@@ -272,7 +305,7 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 	must(t, err)
 	option := mountertest.Library(node)
 	if mode == mounter.Daemon {
-		option = mountertest.DaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "system"}}})
+		option = mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "iscsi/v1alpha2", "system"}}}).Option()
 	}
 	k := &kit{t: t, ctx: t.Context(), node: node, option: option}
 	k.restart()
@@ -315,6 +348,9 @@ const mapped = "%s is mapped, disconnected %t\n"
 func (k *kit) mounts() string {
 	var b strings.Builder
 	b.WriteString(k.node.Tree(`C:\var\lib\kubelet`))
+	for _, s := range k.node.Describe().ISCSI.Sessions {
+		fmt.Fprintf(&b, "session with %s through %s\n", s.Target, s.Portal)
+	}
 	for _, m := range k.node.Describe().SMBMappings {
 		fmt.Fprintf(&b, mapped, m.Remote, m.Stale || m.Idle)
 	}

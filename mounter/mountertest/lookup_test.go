@@ -1,4 +1,4 @@
-package mounter_test
+package mountertest_test
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ func TestLookup(t *testing.T) {
 			must(t, err)
 			option := mountertest.Library(node)
 			if mode == mounter.Daemon {
-				option = mountertest.Daemon(t, node)
+				option = mountertest.NewDaemon(t, node).Option()
 			}
 			m, err := mounter.New(t.Context(), option)
 			must(t, err)
