@@ -130,6 +130,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	var system []win.VolumeID
 	var locations map[uint32]diskapi.DiskLocation
 	var found linkSearch
+	var health health
 	policy := win.SANOnlineAll
 	ask := func(asked bool, what string, make func(ctx context.Context) error) list {
 		if !asked {
@@ -137,7 +138,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 		}
 		return list{what, make}
 	}
-	failures := l.makeAll(ctx, append(l.diskLists(&node.Disks, &locations),
+	failures := l.makeAll(ctx, append(append(l.diskLists(&node.Disks, &locations), health.lists(l)...),
 		ask(true, "the disk of Windows", func(ctx context.Context) (err error) { system, err = l.m.SystemVolumes(ctx); return err }),
 		ask(true, "SAN policy", func(ctx context.Context) error { return l.sanPolicy(ctx, &policy) }),
 		ask(links, "pods", func(ctx context.Context) error { node.Pods = l.allPods(ctx); return nil }),
@@ -151,6 +152,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	addLocations(node.Disks, locations)
 	explainOffline(policy, node.Disks)
 	node.Volumes = l.join(node.Disks, volumes, system)
+	health.join(&node)
 	if links {
 		found.report(&node, l.present)
 	} else {

@@ -200,9 +200,9 @@ volume 00000000-0000-0000-0000-000000000044 state formatted NTFS 13107200 of 104
 // reads are the calls that an inspection may make: none changes or wakes anything.
 var reads = []string{
 	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes",
-	"DiskDevices", "DiskGeometry", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
+	"DiskDevices", "DiskGeometry", "DiskHealth", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
 	"Location", "NTFSVolumeData", "OpenDirectory", "ReadDevice", "ReparsePoint", "RootSecurity", "SANPolicy", "SCSIAddress", "SMBMappings",
-	"SystemVolumes", "VolumeExtents", "VolumeIDs", "VolumePaths", "VolumeSpace",
+	"SystemVolumes", "VolumeDirty", "VolumeExtents", "VolumeHealth", "VolumeIDs", "VolumePaths", "VolumeSpace",
 }
 
 // linked adds links of each kind to a node.

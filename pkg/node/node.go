@@ -192,9 +192,11 @@ type Disk struct {
 	ReadOnly      *bool
 	System        bool   // Windows or its boot files are on it
 	Style         string // of the partition table: GPT, MBR or RAW
-	TableID       string // of the partition table: a GUID, or the eight digits of an MBR signature
-	Partitions    []Partition
-	Problems      []string
+	// Health is what Windows says of the disk: volumeapi.DiskHealthy and so on, with a reason; empty if unknown.
+	Health, HealthReason string
+	TableID              string // of the partition table: a GUID, or the eight digits of an MBR signature
+	Partitions           []Partition
+	Problems             []string
 }
 
 // Why a disk is offline. For a disk that Windows keeps offline because another one has the same id,
@@ -254,7 +256,10 @@ type Volume struct {
 	RootAccess  string
 	Total, Used *int64
 	ReadOnly    *bool // by its disks or its partition; nil if unknown
-	MountPaths  []string
+	Dirty       *bool // the dirty bit; nil if unknown
+	// Damage is what the file system has noted about itself. DescribeVolumes does not ask.
+	Damage     volumeapi.Damage
+	MountPaths []string
 	// MountPathsListed means that MountPaths are all. Otherwise a problem says why not.
 	MountPathsListed bool
 	Disks            []uint32

@@ -226,5 +226,6 @@ func (l *lookup) content(ctx context.Context, id win.VolumeID, v *volumeReport) 
 		if v.failed.add("use", err); err == nil {
 			v.Total, v.Used = &space.Total, pointer(max(0, space.Total-space.Free))
 		}
+		l.dirty(ctx, id, v)
 	}
 }

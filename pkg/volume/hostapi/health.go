@@ -185,7 +185,7 @@ func (h host) damage(ctx context.Context, id win.VolumeID, is *Health) error {
 	}
 	if err == nil {
 		if status, known := found[id]; known && status != win.HealthUnknown {
-			is.Damage = damageOf(status)
+			is.Damage = DamageOf(status)
 			return nil
 		}
 		err = errors.New("the storage service does not know")
@@ -194,8 +194,8 @@ func (h host) damage(ctx context.Context, id win.VolumeID, is *Health) error {
 	return is.unless(ctx, "damage", err)
 }
 
-// damageOf names a status. One that is not documented is a reason to look.
-func damageOf(status win.VolumeHealth) Damage {
+// DamageOf names what Windows says of a file system. A status that is not documented is a reason to look.
+func DamageOf(status win.VolumeHealth) Damage {
 	switch status {
 	case win.VolumeHealthy:
 		return NoDamage
@@ -203,6 +203,8 @@ func damageOf(status win.VolumeHealth) Damage {
 		return SpotDamage
 	case win.FullRepairNeeded:
 		return FullDamage
+	case win.HealthUnknown:
+		return UnknownDamage
 	default:
 		return SuspectDamage
 	}

@@ -54,6 +54,47 @@ func TestHeal(t *testing.T) {
 	}
 }
 
+// TestVolumeRepair: a damaged volume and a failing disk are warnings with a command, and that command mends.
+func TestVolumeRepair(t *testing.T) {
+	const guid = "dead0000-0000-0000-0000-000000000000"
+	path := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
+	model := winsim.Default()
+	model.Disks[1].Health = winsim.DiskPredicts
+	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{
+		ID: guid, Damage: winsim.Damage{Dirty: true, Corruption: winsim.Noted},
+	}}}
+	n := startNode(t, model)
+	require.NoError(t, n.emulated.MountFolder(path, guid))
+	found := problemsOf(t, n)
+	if w := found["damaged volume "+guid]; w.Run != "csi-proxyctl volume repair "+guid || w.Severity != warning.WillHurt {
+		t.Errorf("%+v", found)
+	}
+	if w := found["failing-disk disk 1"]; !strings.Contains(w.Text, "expects to fail") {
+		t.Errorf("%+v", found)
+	}
+	for _, c := range []struct {
+		args, in string
+		code     int
+		out, err string
+	}{
+		{"volume check " + guid, "", command.ExitFindings, "spot fix needed", ""},
+		{"volume repair " + guid + " --dry-run", "", command.ExitOK, "spot fix needed", ""},
+		{"volume repair " + guid, "n\n", command.ExitFailure, "", "not confirmed"},
+		{"volume repair " + guid + " --yes", "", command.ExitFailure, "", "in use at " + path},
+		{"volume repair " + guid + " --yes --dismount", "", command.ExitFindings, "expects to fail", ""},
+		{"volume check " + guid + " --scan", "", command.ExitFindings, "expects to fail", ""},
+		{"volume check 00000000-0000-0000-0000-000000000000", "", command.ExitFailure, "", "gone"},
+	} {
+		r := run(t.Context(), n.dir, c.in, strings.Fields(c.args)...)
+		if r.code != c.code || !strings.Contains(r.out, c.out) || !strings.Contains(r.err, c.err) {
+			t.Errorf("%s: %+v", c.args, r)
+		}
+	}
+	if found := problemsOf(t, n); len(found) != 1 {
+		t.Errorf("after the repair: %+v", found)
+	}
+}
+
 // problemsOf returns the problems of a node by kind and object.
 func problemsOf(t *testing.T, n *node) map[string]warning.Warning {
 	t.Helper()

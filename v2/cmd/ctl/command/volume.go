@@ -59,6 +59,8 @@ original csi-proxy always formats.`,
 		}, formatEffect, func(ctx context.Context, s *session, args []string) error {
 			return volumeFormat(ctx, s, volumeID(args[0]))
 		}, nil),
+		a.volumeCheck(),
+		a.volumeRepair(),
 		a.mountCommand(page{
 			use:     "mount VOLUME PATH",
 			short:   "Mount a volume at a folder",

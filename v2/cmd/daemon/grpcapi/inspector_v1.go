@@ -138,6 +138,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 			Id: v.ID, State: string(v.State), FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
 			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
+			Dirty: v.Dirty, Damage: string(v.Damage),
 		})
 	}
 	for _, l := range found.Links {
@@ -206,7 +207,7 @@ func wireDisk(d node.Disk) *extensionv1.Disk {
 		Number: d.Number, Device: wireText(d.Path), SizeBytes: d.Size, Online: d.Online, OfflineReason: d.OfflineReason, ReadOnly: d.ReadOnly,
 		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.Serial), Page83: wireText(d.Page83),
 		Bus: d.Bus, Model: wireText(d.Model), NvmeNamespaceId: d.NamespaceID, Eui64: d.EUI64, Nguid: d.NGUID,
-		Problems: lineTexts(d.Problems),
+		Health: d.Health, HealthReason: d.HealthReason, Problems: lineTexts(d.Problems),
 	}
 	if at := d.Location; at != nil {
 		out.Location = wireText(strings.Join([]string{at.Adapter, at.Bus, at.Target, at.LUNID}, ":"))

@@ -117,7 +117,7 @@ func (w Warning) complete() Warning {
 
 // works reports whether what has a problem of this kind can be used, at least for reading.
 func (k Kind) works() bool {
-	return slices.Contains([]Kind{Full, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}, k)
+	return slices.Contains([]Kind{FailingDisk, Damaged, Dirty, Full, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}, k)
 }
 
 // New returns a warning about what cannot be found in a description.
@@ -191,6 +191,7 @@ func (f *finder) disk(d *extensionv1.Disk) {
 	if d.Online != nil && !d.GetOnline() {
 		f.offline(d)
 	}
+	f.diskHealth(d)
 	if d.GetReadOnly() {
 		w := Warning{Kind: ReadOnly, Object: object, Text: "read-only: writes fail", Affects: f.pathsOn(d), Advice: "first find out who made it read-only, and why"}
 		if d.Number == nil || d.GetSystem() {
@@ -356,7 +357,49 @@ func (f *finder) volume(v *extensionv1.Volume) {
 	if readOnly && !f.onReadOnlyDisk(v) {
 		warn(ReadOnly, "read-only: writes fail", "clear the attribute with diskpart, attributes volume clear readonly", affected)
 	}
+	f.health(v, affected)
 	f.space(v, affected)
+}
+
+// diskHealth warns of a disk that expects to fail. One that fails has said so before.
+func (f *finder) diskHealth(d *extensionv1.Disk) {
+	if d.GetHealth() != "warning" && d.GetHealth() != "unhealthy" || silent(d) {
+		return
+	}
+	text := map[string]string{"warning": "Windows says that it is in trouble", "unhealthy": "Windows says that it does not work"}[d.GetHealth()]
+	if reason := d.GetHealthReason(); reason != "" {
+		text += ": " + reason
+	}
+	f.add(Warning{
+		Severity: WillHurt, Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d),
+		Advice: "back up what is on it, move the pods, and replace the disk",
+	})
+}
+
+// health warns of a volume whose file system is not well.
+func (f *finder) health(v *extensionv1.Volume, affected []string) {
+	w := Warning{Kind: Damaged, Object: Object{Volume, v.GetId()}, Affects: affected, Run: "csi-proxyctl volume repair " + ShortID(v.GetId())}
+	switch v.GetDamage() {
+	case "scan needed":
+		w.Text, w.Run = "its file system has met damage: scan needed", "csi-proxyctl volume check "+ShortID(v.GetId())+" --scan"
+	case "spot fix needed":
+		w.Text, w.Advice = "its file system is damaged: spot fix needed", "stop the pods that use it first: the volume is away for seconds"
+	case "offline repair needed":
+		w.Text, w.Run = "its file system is damaged: offline repair needed", w.Run+" --offline"
+		w.Advice = "back it up, and stop the pods that use it first: the volume is away until the end"
+	default:
+		if !v.GetDirty() {
+			return
+		}
+		w.Kind, w.Text = Dirty, "dirty: it was not unmounted properly, and may be damaged"
+		w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
+	}
+	if slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return d.GetSystem() && d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
+	}) {
+		w.Run, w.Advice = "", "it is on the system disk, which csi-proxy does not change: Windows checks it at the next start, or run Repair-Volume"
+	}
+	f.add(w)
 }
 
 // drive names the drive of a volume, if it has one, at the beginning of a text.

@@ -47,6 +47,9 @@ const (
 	DeadShare      Kind = "dead-share"      // SMB share that links need and that does not answer
 	StaleMount     Kind = "stale-mount"     // the target of a mount or link is gone
 	Locked         Kind = "locked"          // volume, by BitLocker
+	FailingDisk    Kind = "failing-disk"    // a disk that expects to fail, or reports errors
+	Damaged        Kind = "damaged"         // volume whose file system has noted damage
+	Dirty          Kind = "dirty"           // volume that was not unmounted properly
 	Full           Kind = "full"            // volume, see Limits
 	Raw            Kind = "raw"             // volume without a file system
 	ReadOnly       Kind = "read-only"       // disk or volume
@@ -58,7 +61,7 @@ const (
 )
 
 // kinds are all, the most urgent first.
-var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
+var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, FailingDisk, Damaged, Dirty, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
 
 // Kinds returns the kinds that Find returns, the most urgent first.
 func Kinds() []Kind { return slices.Clone(kinds[:slices.Index(kinds, Unseen)]) }
