@@ -90,7 +90,7 @@ type portal struct {
 func parsePortal(text string) (portal, error) {
 	host, number, noPort := net.SplitHostPort(text)
 	if noPort != nil {
-		return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil
+		return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil //nolint:nilerr // without a port
 	}
 	port, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {

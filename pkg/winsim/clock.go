@@ -33,9 +33,9 @@ func (n *Node) Elapsed() time.Duration { return n.clock.Elapsed() }
 // StepClock sets the node's clock forward by d, or back, as an operator or a time service does. Now and the dates of
 // files jump; what takes time, and the time since Windows started, do not.
 func (n *Node) StepClock(d time.Duration) {
-	n.clock.mu.Lock()
-	defer n.clock.mu.Unlock()
-	n.clock.step += d
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.step += d
 }
 
 // Sleep waits on the node's clock. In virtual time it advances the clock by d, runs the events

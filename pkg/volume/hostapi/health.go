@@ -211,11 +211,11 @@ func DamageOf(status win.VolumeHealth) Damage {
 }
 
 // unless notes that something is unknown, and fails only if the caller has left.
-func (is *Health) unless(ctx context.Context, what string, err error) error {
+func (h *Health) unless(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	is.Unknown = append(is.Unknown, what+": "+winerr.Cause(err).Error())
+	h.Unknown = append(h.Unknown, what+": "+winerr.Cause(err).Error())
 	return nil
 }
 

@@ -159,10 +159,14 @@ func TestRepair_Refuses(t *testing.T) {
 		"no volume": {volume: noted, id: volumeID(9), want: winerr.NotFound, text: "gone"},
 		"no id":     {volume: noted, id: "D:", want: winerr.Invalid, text: "not a volume id"},
 		"system":    {volume: noted, id: volumeC(t), want: winerr.Denied, text: "holds the system"},
-		"mounted": {volume: noted, do: func(n *winsim.Node) error { return n.MountFolder(mount, id) },
-			want: winerr.InUse, text: "in use at " + mount},
-		"open": {volume: noted, do: func(n *winsim.Node) error { _, err := n.Hold(id + "precious"); return err },
-			want: winerr.InUse, text: "another process has the volume open"},
+		"mounted": {
+			volume: noted, do: func(n *winsim.Node) error { return n.MountFolder(mount, id) },
+			want: winerr.InUse, text: "in use at " + mount,
+		},
+		"open": {
+			volume: noted, do: func(n *winsim.Node) error { _, err := n.Hold(id + "precious"); return err },
+			want: winerr.InUse, text: "another process has the volume open",
+		},
 		"read-only": {volume: noted, do: func(n *winsim.Node) error {
 			return n.SetDiskAttributes(t.Context(), win.PhysicalDrive(firstDisk), win.DiskAttributes{ReadOnly: true}, win.DiskAttributes{ReadOnly: true})
 		}, want: winerr.InUse, text: "SetDiskReadOnly"},

@@ -105,7 +105,7 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		clean := []bundle.File{{Content: text}}
 		bundle.Clean(clean, hide)
 		return clean[0].Content
-	}, now)
+	})
 	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
 	files = slices.Insert(files, at+1, views...)
 	size, err := file.save(files, remark, now)
@@ -253,7 +253,7 @@ func recordedCalls(file string) ([]byte, error) {
 
 // viewsOf returns the node as text and as a page. They are made of a clean node: the page does not work with other
 // texts in its script. And a node that hangs is asked once.
-func viewsOf(node inventory.Node, clean func(text []byte) []byte, now time.Time) []bundle.File {
+func viewsOf(node inventory.Node, clean func(text []byte) []byte) []bundle.File {
 	views := []bundle.File{{Name: "node.txt", What: "the same as a tree"}, {Name: "node.html", What: "the same as a web page"}}
 	if node.Node == nil || node.Clean(clean) != nil {
 		views[0].Problem, views[1].Problem = "there is no "+nodeFile, "there is no "+nodeFile

@@ -62,7 +62,7 @@ Asks for confirmation; scripts use --yes. The exit code is 4 if something is sti
 		if offline {
 			request.Action = extensionv1.ActionRepairOffline
 		}
-		found, err := a.checkVolume(c.Context(), s, request) // ctx may end with the default --timeout
+		found, err := a.checkVolume(c.Context(), s, request) //nolint:contextcheck // ctx may end with the default --timeout
 		if err != nil {
 			return err
 		}
@@ -74,8 +74,10 @@ Asks for confirmation; scripts use --yes. The exit code is 4 if something is sti
 }
 
 func (a *app) repairEffect(ctx context.Context, s *session, id string, offline bool) (effect, error) {
-	e := effect{Object: "volume " + inventory.ShortID(id), Action: "scan it, and mend what is damaged in seconds", Changes: true,
-		question: "Repair volume " + output.Printable(inventory.ShortID(id)) + "? Pods cannot use it meanwhile."}
+	e := effect{
+		Object: "volume " + inventory.ShortID(id), Action: "scan it, and mend what is damaged in seconds", Changes: true,
+		question: "Repair volume " + output.Printable(inventory.ShortID(id)) + "? Pods cannot use it meanwhile.",
+	}
 	if offline {
 		e.Action = "take it away, scan it, and mend all that can be mended"
 	}

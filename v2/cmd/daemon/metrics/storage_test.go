@@ -33,7 +33,8 @@ func brokenNode() *extensionv1.Node {
 		},
 		Volumes: []*extensionv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: extensionv1.VolumeLocked}},
 		Links: []*extensionv1.Link{
-			{Path: `C:\link`, Stale: "its target is gone"}, {Path: `C:\to-offline`, VolumeId: "offline", Stale: "the volume is gone"},
+			{Path: `C:\link`, Stale: "its target is gone"},
+			{Path: `C:\to-offline`, VolumeId: "offline", Stale: "the volume is gone"},
 			{Path: `C:\k\pods\1\volumes\kubernetes.io~csi\pv\mount`, VolumeId: "offline", Stale: "the volume is gone"},
 		},
 		Since:  []*extensionv1.Since{{Kind: "offline", Type: "disk", Id: "1", Unix: time.Now().Add(-time.Hour).Unix()}},
