@@ -50,7 +50,7 @@ func Watch(ctx context.Context, m win.Machine, pause time.Duration, disks func(c
 	err := do(ctx)
 	stop(nil)
 	<-watched
-	if err != nil && context.Cause(ctx) == Err {
+	if err != nil && errors.Is(context.Cause(ctx), Err) {
 		return Err
 	}
 	return err
