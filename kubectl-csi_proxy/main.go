@@ -81,7 +81,8 @@ You need the right to list pods, and to create pods/exec in the namespace of CSI
 		{"ctl NODE COMMAND [ARGS...]", "Run any command of csi-proxyctl on a node", "  kubectl csi-proxy ctl win-node-7 volume list -o json"},
 	} {
 		name, _, _ := strings.Cut(sub.use, " ")
-		root.AddCommand(onNode(&cobra.Command{Use: sub.use, Short: sub.short, Example: sub.example,
+		root.AddCommand(onNode(&cobra.Command{
+			Use: sub.use, Short: sub.short, Example: sub.example,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				command := args[1:]
 				if name != "ctl" {
@@ -90,7 +91,8 @@ You need the right to list pods, and to create pods/exec in the namespace of CSI
 					return errors.New("name a command of csi-proxyctl, such as 'volume list'")
 				}
 				return c.runOn(cmd.Context(), args[0], c.out, command...)
-			}}))
+			},
+		}))
 	}
 	root.AddCommand(bundleCommand(&c))
 	return root

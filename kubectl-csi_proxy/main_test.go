@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -152,7 +153,7 @@ win-d   -         ?          ?           its pod csi-proxy-d is Pending
 func TestRun(t *testing.T) {
 	config := newServer(t)
 	out, errs, err := run(t, "--kubeconfig", config, "doctor", "win-c", "-o", "json", "--log-file", `C:\a b\log`)
-	if out != `["doctor" "-o" "json" "--log-file" "C:\\a b\\log"]`+"\n" || errs != "csi-proxyctl: no endpoint answers\n" || err != (exitError{4}) {
+	if out != `["doctor" "-o" "json" "--log-file" "C:\\a b\\log"]`+"\n" || errs != "csi-proxyctl: no endpoint answers\n" || !errors.Is(err, exitError{4}) {
 		t.Errorf("got %q, %q, %v", out, errs, err)
 	}
 	if out, _, _ := run(t, "--kubeconfig", config, "ctl", "win-c", "volume", "list"); out != `["volume" "list"]`+"\n" {
