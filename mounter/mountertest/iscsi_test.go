@@ -155,7 +155,7 @@ func TestISCSI_Refuses(t *testing.T) {
 		k.wantClass("a folder with content", err, failure.InUse, "not empty")
 		k.wantSessions("a folder with content", "")
 		_, err = k.Stage(k.ctx, mounter.StageRequest{Path: staging2, Source: lun(3, portalA), FSType: "ext4"})
-		k.wantClass("another file system", err, failure.Unsupported, "ext4")
+		k.wantClass("another file system", err, failure.Invalid, "ext4")
 		k.must(k.node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
 		_, err = k.stageLUN(staging2, lun(3, portalA))
 		k.wantClass("without the service", err, failure.InUse, "MSiSCSI")

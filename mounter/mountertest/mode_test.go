@@ -62,7 +62,7 @@ func TestNew_Refuses(t *testing.T) {
 		"no pipes":                     {[]mounter.Option{mounter.WithPipePaths(nil)}, []string{"WithPipePaths is nil"}},
 		"no hosts":                     {[]mounter.Option{mounter.WithHosts(mounter.Hosts{})}, []string{"Hosts.Disk of WithHosts is nil"}},
 		"no node": {[]mounter.Option{mounter.WithHosts(mounter.Hosts{
-			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		})}, []string{"Hosts.Node"}},
 	} {
 		for range 2 { // in both orders

@@ -90,7 +90,7 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 			targets = append(targets, name)
 		case notDisk != nil:
 			return nil, winerr.New(winerr.Invalid, op, "", "%.250q is neither an iSCSI target nor the number of a disk", name)
-		case n.mayBeISCSI(limited, win.PhysicalDrive(uint32(number))):
+		case n.mayBeISCSI(limited, uint32(number)):
 			disks = append(disks, uint32(number))
 		}
 	}
@@ -117,11 +117,17 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }
 
-// mayBeISCSI is true for a disk that does not answer.
-func (n *Node) mayBeISCSI(ctx context.Context, disk win.Device) bool {
-	descriptor, err := n.m.DeviceDescriptor(ctx, disk)
+// mayBeISCSI is true for a disk that does not answer, unless it has said before that it is not.
+func (n *Node) mayBeISCSI(ctx context.Context, number uint32) bool {
+	disk := win.PhysicalDrive(number)
+	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
+	defer cancel()
+	bound, done := n.late.Bound(limited, string(disk))
+	defer done()
+	descriptor, err := n.m.DeviceDescriptor(bound, disk)
 	if err != nil {
-		return !errors.Is(err, winerr.NotFound)
+		bus := n.known.busOf(number)
+		return !errors.Is(err, winerr.NotFound) && (bus == "" || bus == busName(win.BusTypeISCSI))
 	}
 	return descriptor.BusType == win.BusTypeISCSI
 }
