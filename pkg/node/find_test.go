@@ -60,7 +60,7 @@ func TestFindDisk_NotOne(t *testing.T) {
 		want  string
 	}{
 		{"no key", winsim.Default(), wholenode.Query{}, fs.ErrInvalid, "the query is empty"},
-		{"no such number", winsim.Default(), wholenode.Query{Number: pointer(uint32(9))}, fs.ErrNotExist, `find disk with number "9": there is no such disk; rescan`},
+		{"no such number", winsim.Default(), wholenode.Query{Number: pointer(uint32(9))}, fs.ErrNotExist, `find disk with number "9": there is no such disk, or Windows has not seen it yet`},
 		{"one key differs", winsim.Default(), wholenode.Query{Serial: "WINSIM0001", Page83: "WINSIM  disk-2"}, fs.ErrNotExist, `with serial number "WINSIM0001", page 83 "WINSIM  disk-2": `},
 		{"part of a serial number", winsim.Default(), wholenode.Query{Serial: "WINSIM"}, fs.ErrNotExist, "there is no such disk"},
 		{"the disk of Windows", winsim.Default(), wholenode.Query{Serial: "SYSTEM"}, fs.ErrNotExist, "only the disk that Windows runs from has these keys"},
