@@ -88,8 +88,8 @@ type portal struct {
 }
 
 func parsePortal(text string) (portal, error) {
-	host, number, err := net.SplitHostPort(text)
-	if err != nil { // without a port
+	host, number, noPort := net.SplitHostPort(text)
+	if noPort != nil {
 		return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil
 	}
 	port, err := strconv.ParseUint(number, 10, 16)

@@ -27,7 +27,7 @@ func TestFormatAndMount(t *testing.T) {
 				return print
 			}
 			blank := fingerprint()
-			var utils *mount.SafeFormatAndMount = safe.SafeFormatAndMount
+			utils := safe.SafeFormatAndMount
 			for name, err := range map[string]error{
 				"FormatAndMount of mount-utils": utils.FormatAndMount("1", staging, "", nil),
 				"its Exec":                      utils.Exec.Command("powershell").Run(),

@@ -54,7 +54,7 @@ var errArriving = errors.New("it is still arriving")
 // session asks a session for its disks, and reports whether it listed them. A new session answers later.
 func (l *lookup) session(ctx context.Context, s win.Session) (session Session, listed bool) {
 	session = Session{Target: s.TargetName, Connections: s.Connections}
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
+	limited, cancel := context.WithTimeout(ctx, l.objectTime(ctx))
 	defer cancel()
 	devices, err := l.m.DevicesForSession(limited, s.ID)
 	var failed problems
@@ -117,17 +117,15 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }
 
-// mayBeISCSI is true for a disk that does not answer, unless it has said before that it is not.
+// mayBeISCSI is true for a disk that does not answer, which nearly all do at once, unless it has said before that it is
+// not.
 func (n *Node) mayBeISCSI(ctx context.Context, number uint32) bool {
-	disk := win.PhysicalDrive(number)
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
+	ctx, cancel := context.WithTimeout(ctx, portion(ctx, time.Second, 1))
 	defer cancel()
-	bound, done := n.late.Bound(limited, string(disk))
-	defer done()
-	descriptor, err := n.m.DeviceDescriptor(bound, disk)
+	descriptor, err := n.m.DeviceDescriptor(ctx, win.PhysicalDrive(number))
 	if err != nil {
 		bus := n.known.busOf(number)
-		return !errors.Is(err, winerr.NotFound) && (bus == "" || bus == busName(win.BusTypeISCSI))
+		return bus == "" || bus == busName(win.BusTypeISCSI)
 	}
 	return descriptor.BusType == win.BusTypeISCSI
 }

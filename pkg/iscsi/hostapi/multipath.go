@@ -51,21 +51,25 @@ func (h *host) claimed(ctx context.Context, sessions []win.Session) (bool, error
 		return false, err
 	}
 	var multipath []uint32
+	var failure error
 	for _, device := range devices {
 		if !strings.HasPrefix(strings.ToLower(string(device)), `\\?\mpio#`) {
 			continue
 		}
-		if number, err := h.m.DeviceNumber(ctx, device); err == nil {
-			multipath = append(multipath, number.Number)
+		number, err := h.m.DeviceNumber(ctx, device)
+		if err != nil {
+			failure = err // of a disk that may be another one
+			continue
 		}
+		multipath = append(multipath, number.Number)
 	}
 	if len(multipath) == 0 {
-		return false, nil
+		return false, failure
 	}
 	found := false
 	for _, session := range sessions {
 		devices, err := h.m.DevicesForSession(ctx, session.ID)
-		if err != nil && !errors.Is(err, winerr.Busy) && !errors.Is(err, winerr.NotFound) && !winerr.IsBufferTooSmall(err) {
+		if err != nil {
 			return false, err
 		}
 		for _, d := range devices {
@@ -73,7 +77,7 @@ func (h *host) claimed(ctx context.Context, sessions []win.Session) (bool, error
 				continue
 			}
 			if found = slices.Contains(multipath, d.Device.Number); !found {
-				return false, nil
+				return false, failure
 			}
 		}
 	}

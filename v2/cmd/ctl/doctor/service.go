@@ -54,6 +54,10 @@ func (d examination) service(_ context.Context, f *findings) {
 	switch err := d.daemon.err; {
 	case err == nil:
 		d.state(check, f)
+		if wrapper := installation.Wrapper(d.daemon.config.Command); wrapper != "" { // which starts with the kubelet, and restarts it
+			f.add(Info, check, "", "%s runs under %s", d.ServiceName, wrapper)
+			return
+		}
 		d.start(check, f)
 		d.recovery(check, remedy, f)
 	case errors.Is(err, scm.ErrNotWindows):

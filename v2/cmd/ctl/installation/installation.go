@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -326,8 +327,12 @@ func (i *Installer) checkDependents(service scm.Service) error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return fmt.Errorf("service %s cannot stop: running services depend on it (%s); stop them first, for example with 'sc.exe stop %s', and start them again afterwards",
+	err = fmt.Errorf("service %s cannot stop: running services depend on it (%s); stop them first, for example with 'sc.exe stop %s', and start them again afterwards",
 		i.Name, strings.Join(names, ", "), names[0])
+	if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, "kubelet") }) {
+		err = fmt.Errorf("%w; a pod cannot do that, because it needs the kubelet: remove the service from takeOver.services of the chart, and see \"Platforms\" in operations.md", err)
+	}
+	return err
 }
 
 // pause waits between two checks.

@@ -261,7 +261,8 @@ func TestStartAndStop_WhilePending(t *testing.T) {
 	}
 }
 
-// TestStop_OfWhatOthersNeed: the error names the dependents, and nothing stops.
+// TestStop_OfWhatOthersNeed: the error names the dependents, at once, and nothing stops. On AKS the kubelet is one, so that
+// the chart cannot take over.
 func TestStop_OfWhatOthersNeed(t *testing.T) {
 	for name, change := range map[string]func(*installation.Installer) error{
 		"stop":      func(i *installation.Installer) error { return i.Stop(t.Context()) },
@@ -271,8 +272,10 @@ func TestStop_OfWhatOthersNeed(t *testing.T) {
 		m := scmtest.New()
 		_, _ = m.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
 		m.Service.Now.State = scm.Running
-		m.Service.Depending = []string{"kubelet"}
-		if err := change(installer(m)); err == nil || !strings.Contains(err.Error(), "sc.exe stop kubelet") || m.Service.Now.State != scm.Running {
+		m.Service.Depending = []string{"Kubelet"}
+		i := installer(m)
+		i.After = func(time.Duration) <-chan time.Time { t.Error("it waits"); return nil }
+		if err := change(i); err == nil || !strings.Contains(err.Error(), "sc.exe stop Kubelet") || !strings.Contains(err.Error(), "takeOver.services") || m.Service.Now.State != scm.Running {
 			t.Errorf("%s: got %v, the service is %s", name, err, m.Service.Now.State)
 		}
 	}

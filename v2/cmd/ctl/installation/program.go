@@ -15,6 +15,15 @@ const (
 	wins       = "wins.exe"
 )
 
+// Wrapper says what the program of a service is, if it only runs csi-proxy, or "".
+func Wrapper(command string) string {
+	program := Program(command)
+	if strings.EqualFold(program[strings.LastIndexAny(program, `\/`)+1:], nssm) {
+		return "nssm, as on AKS: its parameters, not the command line, name csi-proxy.exe and its flags; see \"Platforms\" in operations.md"
+	}
+	return ""
+}
+
 // identify returns an error if a program is not csi-proxy, by its version resource or else, because the original has
 // none, by its name. Services of AKS run under nssm.exe, which the kubelet's service runs under too.
 func (i *Installer) identify(path string) error {
