@@ -75,6 +75,18 @@ func (k *knownDisks) remembered(d Disk, unanswered questions) (Disk, questions) 
 	return d, unanswered &^ known.answered
 }
 
+// busOf returns the bus of the disk with a number, or "".
+func (k *knownDisks) busOf(number uint32) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, known := range k.disks {
+		if known.Number != nil && *known.Number == number {
+			return known.Bus
+		}
+	}
+	return ""
+}
+
 // fill takes the answers to some questions from another description of the same disk.
 func (d *Disk) fill(from Disk, answers questions) {
 	if answers&askNumber != 0 {

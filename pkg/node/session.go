@@ -90,7 +90,7 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 			targets = append(targets, name)
 		case notDisk != nil:
 			return nil, winerr.New(winerr.Invalid, op, "", "%.250q is neither an iSCSI target nor the number of a disk", name)
-		case n.mayBeISCSI(limited, win.PhysicalDrive(uint32(number))):
+		case n.mayBeISCSI(limited, uint32(number)):
 			disks = append(disks, uint32(number))
 		}
 	}
@@ -117,12 +117,17 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }
 
-// mayBeISCSI is true for a disk that does not answer, which nearly all do at once.
-func (n *Node) mayBeISCSI(ctx context.Context, disk win.Device) bool {
+// mayBeISCSI is true for a disk that does not answer, which nearly all do at once, unless it has said before that it is
+// not.
+func (n *Node) mayBeISCSI(ctx context.Context, number uint32) bool {
 	ctx, cancel := context.WithTimeout(ctx, portion(ctx, time.Second, 1))
 	defer cancel()
-	descriptor, err := n.m.DeviceDescriptor(ctx, disk)
-	return err != nil || descriptor.BusType == win.BusTypeISCSI
+	descriptor, err := n.m.DeviceDescriptor(ctx, win.PhysicalDrive(number))
+	if err != nil {
+		bus := n.known.busOf(number)
+		return bus == "" || bus == busName(win.BusTypeISCSI)
+	}
+	return descriptor.BusType == win.BusTypeISCSI
 }
 
 const (
