@@ -222,8 +222,9 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 		[ $$result = 0 ] || echo "$$output" | grep -A1 "^--- FAIL: Fuzz" | grep -qx "    context deadline exceeded" || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
-soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
+soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1), and calls while folders are exchanged for links
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
+	$(GO) test $(RACE) -count=1 -v -timeout=30m -run '^TestSwaps$$' ./mounter/mountertest -args -swap.time=$(SOAKTIME)
 
 .PHONY: attack
 attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -19,6 +20,7 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // daemon is the node behind the pipes of CSI Proxy.
@@ -194,15 +196,45 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 	return response.GetFormatted(), err
 }
 
-func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
-	if options == (FormatOptions{}) {
+func (d *daemon) health(ctx context.Context, id string) (volumeapi.Health, error) {
+	return d.check(ctx, id, extensionv1.ActionNone)
+}
+
+func (d *daemon) repair(ctx context.Context, id string) (volumeapi.Health, error) {
+	return d.check(ctx, id, extensionv1.ActionRepair)
+}
+
+func (d *daemon) check(ctx context.Context, id, action string) (volumeapi.Health, error) {
+	ask := func(request *extensionv1.CheckVolumeRequest) (*extensionv1.VolumeCondition, error) {
+		return call(ctx, d.vols, extensionv1.NewVolumeHealthClient, extensionv1.VolumeHealthClient.CheckVolume, request)
+	}
+	is, err := ask(&extensionv1.CheckVolumeRequest{VolumeId: id, Action: action})
+	if err != nil {
+		probe := func() error { _, err := ask(&extensionv1.CheckVolumeRequest{}); return err } // no volume
+		return volumeapi.Health{}, lacks(err, probe, "check volume", id, "the option Check", omitOption)
+	}
+	health := volumeapi.Health{
+		FileSystem: is.Volume.GetFileSystem(), ReadOnly: is.Volume.GetReadOnly(), Dirty: is.Volume.GetDirty(), Damage: volumeapi.Damage(is.Volume.GetDamage()),
+		Running: is.Running, Unknown: is.Unknown,
+	}
+	if is.RunningSinceUnix != 0 {
+		health.Since = time.Unix(is.RunningSinceUnix, 0)
+	}
+	for _, disk := range is.Disks {
+		health.Disks = append(health.Disks, volumeapi.DiskHealth{Number: disk.GetNumber(), State: disk.Health, Reason: disk.HealthReason})
+	}
+	return health, nil
+}
+
+func (d *daemon) format(ctx context.Context, id, fsType string, options FormatOptions) error {
+	if options == (FormatOptions{}) && !strings.EqualFold(fsType, "refs") { // NTFS, unless the daemon's flag says otherwise
 		return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id}))
 	}
 	ask := func(request *extensionv1.Volume) error {
 		return errOf(call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request))
 	}
 	err := ask(&extensionv1.Volume{
-		Id: id, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+		Id: id, FileSystem: fsType, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	})
 	probe := func() error { return ask(&extensionv1.Volume{}) } // no volume
 	return lacks(err, probe, "format volume", id, "the format options", omitOption)

@@ -154,9 +154,17 @@ func (l *library) isFormatted(ctx context.Context, id string) (bool, error) {
 	return response.Formatted, err
 }
 
-func (l *library) format(ctx context.Context, id string, options FormatOptions) error {
+func (l *library) health(ctx context.Context, id string) (volumeapi.Health, error) {
+	return l.vols.Health(ctx, id)
+}
+
+func (l *library) repair(ctx context.Context, id string) (volumeapi.Health, error) {
+	return l.vols.Repair(ctx, id, volumeapi.RepairOptions{})
+}
+
+func (l *library) format(ctx context.Context, id, fsType string, options FormatOptions) error {
 	return errOf(l.vols.FormatVolume(ctx, &volume.FormatVolumeRequest{
-		VolumeID: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+		VolumeID: id, FileSystem: fsType, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	}))
 }
 

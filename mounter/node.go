@@ -5,6 +5,7 @@ import (
 
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // node is what the verbs need of a Windows node. Its two kinds are the two modes. Paths are those
@@ -26,7 +27,11 @@ type node interface {
 	volumes(ctx context.Context, disk uint32) ([]string, error)
 	diskOf(ctx context.Context, volume string) (uint32, error)
 	isFormatted(ctx context.Context, volume string) (bool, error)
-	format(ctx context.Context, volume string, options FormatOptions) error
+	// format makes a file system of a type, which can be empty.
+	format(ctx context.Context, volume, fsType string, options FormatOptions) error
+	health(ctx context.Context, volume string) (volumeapi.Health, error)
+	// repair mends what a spot fix can, on a volume that is mounted nowhere.
+	repair(ctx context.Context, volume string) (volumeapi.Health, error)
 	mount(ctx context.Context, volume, path string) error
 	unmount(ctx context.Context, volume, path string) error
 	// mountedAt returns the volume at a path, or at the end of a link there, even if it does not answer.

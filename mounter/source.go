@@ -102,8 +102,8 @@ func checkFileSystem(r StageRequest) error {
 	if err := checkText(r.FSType, r.Format.Label, r.Format.RootAccess); err != nil {
 		return err
 	}
-	if r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs") {
-		return newError(failure.Invalid, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
+	if r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs") && !strings.EqualFold(r.FSType, "refs") {
+		return newError(failure.Invalid, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs or refs", r.FSType)
 	}
 	return nil
 }

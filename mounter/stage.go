@@ -18,8 +18,11 @@ type StageRequest struct {
 	Path string
 	// Source is what the volume is on. A disk must have one volume, or be blank.
 	Source Source
-	// FSType is the file system of a disk: empty or ntfs, in any case.
+	// FSType is the file system of a disk that has none: ntfs, which is also the default, or refs, in any case. Editions
+	// of Windows that cannot make ReFS refuse it. A file system that is there is kept.
 	FSType string
+	// Check is what to do about a volume that is dirty or damaged.
+	Check Check
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
 	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
@@ -83,6 +86,9 @@ func (r StageRequest) check() error {
 	if r.Source == nil {
 		return newError(failure.Invalid, opCheck, "", "it has no source; set Source to a Disk, SMB or ISCSI")
 	}
+	if err := r.Check.check(); err != nil {
+		return err
+	}
 	return r.Source.check(r)
 }
 
@@ -118,6 +124,9 @@ func (m *Mounter) stageDisk(ctx context.Context, number uint32, path, there stri
 	if err := m.node.mount(ctx, id, path); err != nil {
 		return Staged{}, err
 	}
+	if !request.ReadOnly {
+		m.writable.Store(strings.ToLower(id), true)
+	}
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
 
@@ -142,7 +151,11 @@ func (m *Mounter) find(ctx context.Context, disk Disk) (uint32, error) {
 // prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
 func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string, request StageRequest) (string, error) {
 	if request.ReadOnly {
-		return m.prepareReadOnly(ctx, number, path, there)
+		id, err := m.prepareReadOnly(ctx, number, path, there)
+		if err != nil || there != "" {
+			return id, err
+		}
+		return id, m.checkHealth(ctx, id, request)
 	}
 	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
 	// only when it is writable; PartitionDisk sees to that.
@@ -164,10 +177,12 @@ func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string
 	switch formatted, err := m.node.isFormatted(ctx, id); {
 	case err != nil:
 		return "", err
-	case formatted:
+	case formatted && there != "": // pods may use it
 		return id, nil
+	case formatted:
+		return id, m.checkHealth(ctx, id, request)
 	}
-	return id, m.node.format(ctx, id, request.Format)
+	return id, m.node.format(ctx, id, request.FSType, request.Format)
 }
 
 // prepareReadOnly writes nothing to the disk, and gives Windows no moment to do so. A disk that is not

@@ -15,7 +15,7 @@ import (
 )
 
 // passed are the methods that no interceptor sees.
-var passed = []string{"Now", "Sleep", "Close"}
+var passed = []string{"Now", "Elapsed", "Sleep", "Close"}
 
 // bottom is a machine that only opens directories. Its other methods would panic.
 type bottom struct {
@@ -28,6 +28,8 @@ func (b bottom) OpenDirectory(context.Context, win.Path) (win.Directory, error) 
 }
 
 func (bottom) Now() time.Time { return time.Unix(7, 0) }
+
+func (bottom) Elapsed() time.Duration { return 7 }
 
 func (bottom) Sleep(context.Context, time.Duration) error { return errors.New("awake") }
 
@@ -75,6 +77,8 @@ func fill(v reflect.Value, text string) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), text)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
 	case reflect.Array:
 		fill(v.Index(0), text)
 	case reflect.Bool:

@@ -20,6 +20,8 @@ var errEnded = errors.New("ended")
 
 func (*fakeClock) Now() time.Time { return time.Time{} }
 
+func (*fakeClock) Elapsed() time.Duration { return 0 }
+
 func (c *fakeClock) Sleep(_ context.Context, d time.Duration) error {
 	c.pauses = append(c.pauses, d)
 	if len(c.pauses) == c.endsAt {

@@ -32,8 +32,12 @@ type Machine interface {
 
 // Clock lets host logic wait without depending on real time.
 type Clock interface {
-	// Now is the time, for deadlines of such waits.
+	// Now is what the machine's clock shows, to compare it with the dates of files. Operators and time services set
+	// the clock, so no age and no deadline may depend on it.
 	Now() time.Time
+
+	// Elapsed is the time since some moment in the past, by a clock that is never set: for ages and deadlines.
+	Elapsed() time.Duration
 
 	// Sleep waits for d and returns ctx's error if that ends first.
 	Sleep(ctx context.Context, d time.Duration) error

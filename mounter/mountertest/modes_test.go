@@ -71,6 +71,39 @@ func (k *kit) stage(change ...func(*mounter.StageRequest)) error {
 	return err
 }
 
+func fix(r *mounter.StageRequest) { r.Check = mounter.CheckFix }
+
+// tear takes a volume with a file away from its path, and damages it.
+func (k *kit) tear(d winsim.Damage) {
+	k.t.Helper()
+	k.must(k.stage())
+	k.must(k.node.WriteFile(staging+`\file`, "text"))
+	id := k.volume()
+	k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+	k.must(k.node.DamageVolume(id, d))
+}
+
+// volume is the id of the volume that is staged.
+func (k *kit) volume() string {
+	k.t.Helper()
+	staged, err := k.StagedAt(k.ctx, staging)
+	k.must(err)
+	return staged.VolumeID
+}
+
+// wantCondition checks the staged volume, where it is staged and where it is published, if it is.
+func (k *kit) wantCondition(abnormal bool, says string) {
+	k.t.Helper()
+	for _, path := range []string{staging, target} {
+		if path == target && !k.node.Exists(target) {
+			continue
+		}
+		if is, err := k.Condition(k.ctx, path); err != nil || is.Abnormal != abnormal || !strings.Contains(is.Message, says) {
+			k.t.Errorf("%s: %+v, %v, want %v with %q", path, is, err, abnormal, says)
+		}
+	}
+}
+
 func (k *kit) stageShare(change ...func(*mounter.SMB)) error {
 	share := mounter.SMB{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}
 	for _, f := range change {
@@ -119,6 +152,89 @@ var cases = map[string]struct {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &share}))
 		return k.node.Exists(staging), nil
 	}},
+	"torn and damaged, fixed": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})
+		k.must(k.stage(fix))
+		k.wantCondition(false, "well")
+		return k.node.ReadFile(staging + `\file`)
+	}},
+	"torn, reported": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Dirty: true})
+		k.must(k.stage())
+		k.wantCondition(true, "dirty")
+		return k.node.ReadFile(staging + `\file`)
+	}},
+	"torn, and not looked at": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Lost})
+		k.node.ResetCalls()
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Check = mounter.CheckOff }))
+		return k.node.Calls()["VolumeDirty"], nil
+	}},
+	"damaged beyond a spot fix": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Corruption: winsim.Severe})
+		return k.node.Exists(staging), k.stage(fix)
+	}, want: want{failure.InUse, "offline"}},
+	"damaged, and read-only": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Corruption: winsim.Noted})
+		return nil, k.stage(fix, func(r *mounter.StageRequest) { r.ReadOnly = true })
+	}, want: want{failure.InUse, "spot fix needed"}},
+	"a report that fails": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Dirty: true})
+		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeDirty", Error: 1117})))
+		return nil, k.stage()
+	}},
+	"a fix that cannot look": {run: func(k *kit) (any, error) {
+		k.tear(winsim.Damage{Dirty: true})
+		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeDirty", Error: 1117})))
+		return nil, k.stage(fix)
+	}, want: want{failure.Internal, "I/O error"}},
+	"a wrong check": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Check = "always" })
+	}, want: want{failure.Invalid, "use off or fix"}},
+	"conditions of a disk": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.wantCondition(false, "well")
+		k.must(k.node.SetDiskHealth(1, winsim.DiskPredicts))
+		k.wantCondition(true, "disk 1 reports trouble: expects to fail")
+		k.must(k.node.SetDiskHealth(1, winsim.DiskWell))
+		k.must(k.node.DamageVolume(k.volume(), winsim.Damage{Corruption: winsim.Noted}))
+		k.wantCondition(true, "spot fix needed")
+		k.must(k.node.DamageVolume(k.volume(), winsim.Damage{}))
+		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeSpace", Times: 2, Error: 1117})))
+		k.wantCondition(true, "I/O error")
+		k.must(k.node.FailDisk(1))
+		k.wantCondition(true, "I/O error")
+		k.must(k.node.HealDisk(1))
+		k.must(k.node.DetachDisk(1))
+		k.wantCondition(true, "no volume is there any more")
+		return k.Condition(k.ctx, "relative")
+	}, want: want{failure.Invalid, "relative"}},
+	"conditions of a share": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.wantCondition(false, "well")
+		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }))
+		k.wantCondition(true, "the share does not answer")
+		return nil, nil
+	}},
+	"ReFS": {run: func(k *kit) (any, error) {
+		k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ReFS" }))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+		k.must(k.stage(fix, func(r *mounter.StageRequest) { r.FSType = "ntfs" })) // it keeps what is there
+		is, err := k.node.DiskInfo(1)
+		if fs := is.Partitions[len(is.Partitions)-1].Volume.FileSystem; fs != winsim.ReFS {
+			k.t.Errorf("the file system is %s", fs)
+		}
+		return nil, err
+	}},
+	"no ReFS": {model: func() winsim.Model {
+		model := winsim.Default()
+		model.Storage.NoReFS = true
+		return model
+	}, run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "refs" })
+	}, want: want{failure.Unsupported, "this edition of Windows"}},
 	"stage by LUN": {model: winsim.Azure, run: func(k *kit) (any, error) {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{LUN: "1", Adapter: "1"}})
 		return staged.DiskNumber, err

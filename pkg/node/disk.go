@@ -26,7 +26,7 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
 	l.known.stay(devices)
-	failures := tasks.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(devices), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		defer beginWait(ctx, "disk "+string(devices[i]))()
 		bound, done := l.late.Bound(ctx, string(devices[i]))
 		found[i], unanswered[i], skip[i] = l.disk(bound, devices[i])
@@ -181,48 +181,13 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 
 // tryRead looks whether an online disk can be read: all else Windows knows also of a disk that fails or hangs.
 func (l *lookup) tryRead(ctx context.Context, d *Disk) {
-	if !l.reads || d.Online == nil || !*d.Online {
+	if !l.describes || d.Online == nil || !*d.Online {
 		return
 	}
 	ctx, done := l.late.Bound(ctx, "content of "+d.Path)
 	defer done()
 	if err := hung.Read(ctx, l.m, win.Device(d.Path)); err != nil {
 		d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
-	}
-}
-
-// numberLast finds the number of the one disk that does not report it: the only number that no
-// other disk has and at which a disk exists but fails. With several such disks it gives up.
-func (l *lookup) numberLast(ctx context.Context, disks []Disk) {
-	var silent *Disk
-	taken := map[uint32]bool{}
-	for i, disk := range disks {
-		switch {
-		case disk.Number != nil:
-			taken[*disk.Number] = true
-		case silent != nil:
-			return
-		default:
-			silent = &disks[i]
-		}
-	}
-	if silent == nil {
-		return
-	}
-	var candidates []uint32
-	for number := range uint32(len(disks)) { // Windows numbers disks without gaps, usually
-		if taken[number] {
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
-		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
-		cancel()
-		if err != nil && !errors.Is(err, winerr.NotFound) {
-			candidates = append(candidates, number)
-		}
-	}
-	if len(candidates) == 1 {
-		silent.Number = &candidates[0]
 	}
 }
 

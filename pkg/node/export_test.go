@@ -1,10 +1,8 @@
 package node
 
-import "time"
-
 // BeganWithWindows makes a Node believe that it has seen everything since Windows started.
 func BeganWithWindows(n *Node) error {
-	n.began = time.Time{}
-	n.looks = looks{last: n.m.Now()}
+	n.began = -1 << 62
+	n.looks = looks{last: n.m.Elapsed(), any: true}
 	return nil
 }

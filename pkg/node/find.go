@@ -174,7 +174,7 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 		}
 		return nil
 	}
-	lists := append(l.diskLists(&disks, &locations, false),
+	lists := append(l.diskLists(&disks, &locations),
 		list{"the disk of Windows", askSystem})
 	if !withLocations {
 		lists = slices.DeleteFunc(lists, func(l list) bool { return l.what == "locations of disks" })
@@ -198,7 +198,11 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 			}
 		}
 	}
-	l.explainOffline(ctx, disks)
+	policy := win.SANOnlineAll
+	if slices.ContainsFunc(disks, func(d Disk) bool { return d.Online != nil && !*d.Online }) {
+		_ = l.sanPolicy(ctx, &policy) // only a reason
+	}
+	explainOffline(policy, disks)
 	for i, disk := range disks {
 		disks[i].System = disk.Number != nil && slices.Contains(system, *disk.Number)
 	}

@@ -149,7 +149,10 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	links, searched := h.search(win.AsInspector(ctx))
 	result := &Healing{Problems: searched.texts()}
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
-	now := h.m.Now()
+	now := h.m.Elapsed()
+	if h.noUptime == nil {
+		h.startDate()
+	}
 	h.watched = h.looks.follows(now, h.began, h.options.MinAge)
 	h.date(win.AsInspector(ctx), links)
 	var dead []*stagingLink
@@ -162,7 +165,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		dead = append(dead, links[i])
 	}
 	if len(dead) == 0 {
-		h.Node.gone, h.looks.last = nil, now
+		h.Node.gone, h.looks.last, h.looks.any = nil, now, true
 		return result, ctx.Err()
 	}
 	rescan := h.disks.WithContext(ctx).Rescan()
@@ -180,7 +183,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 		stale.State, stale.Reason = h.judge(ctx, link, rescan)
 		result.Stale = append(result.Stale, stale)
 	}
-	h.Node.gone, h.looks.last, result.RetryAfter = h.gone, now, h.retryAfter
+	h.Node.gone, h.looks.last, h.looks.any, result.RetryAfter = h.gone, now, true, h.retryAfter
 	return result, ctx.Err()
 }
 

@@ -339,6 +339,44 @@ func TestHeal_Drop(t *testing.T) {
 	}
 }
 
+// TestHeal_ClockStep: a clock that is set by an hour, forward or back, neither shortens the time for which a target must
+// be gone nor makes a link look as if it were from before the start of Windows.
+func TestHeal_ClockStep(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 14 * time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			since := staging("disk.csi", 9)
+			node := restarted(t, 5*time.Minute)
+			n := healer(t, node)
+			prepare(t, node.RemoveAll(ofLiveVolume)) // no look has seen the volume
+			heal(t, n, true)
+			sleep(t, node, 5*time.Minute)
+			prepare(t, node.MountFolder(since, liveVolume))
+			node.StepClock(step)
+			prepare(t, node.DetachDisk(liveDisk))
+			for i, gone := range []string{"gone for 0s of 10m", "gone for 5m", "gone for 10m"} {
+				result := heal(t, n, true)
+				if i < 2 {
+					wantState(t, result, since, wholenode.Kept, gone)
+				} else {
+					wantState(t, result, since, wholenode.Removed, "its volume is not among them")
+				}
+				node.StepClock(step)
+				sleep(t, node, 5*time.Minute)
+			}
+		})
+	}
+	t.Run("before the looks", func(t *testing.T) { // a time service sets it, and the daemon starts again
+		since := staging("disk.csi", 9)
+		node := restarted(t, 5*time.Minute)
+		prepare(t, node.MountFolder(since, liveVolume))
+		sleep(t, node, 10*time.Minute)
+		node.StepClock(time.Hour)
+		n := healer(t, node)
+		prepare(t, node.DetachDisk(liveDisk))
+		wantState(t, heal(t, n, true), since, wholenode.Kept, "gone for 0s of 10m")
+	})
+}
+
 // TestHeal_FirstLookIsLate: there was no look for two days, so what is gone now may have worked until a moment ago,
 // also if it was gone at looks right after the start.
 func TestHeal_FirstLookIsLate(t *testing.T) {
@@ -453,7 +491,7 @@ func TestHeal_Directories(t *testing.T) {
 			prepare(t, node.Symlink(`C:\linked`, kubelet))
 			prepare(t, node.DetachDisk(deadDisk))
 			sleep(t, node, time.Hour)
-			n := newOn(t, node, wholenode.WorkingDirs(dirs...), wholenode.VolumeHost(node.Volume()))
+			n := newOn(t, node, wholenode.UnsafeWorkingDirs(dirs...), wholenode.VolumeHost(node.Volume()))
 			sleep(t, node, heal(t, n, true).RetryAfter)
 			done := heal(t, n, true)
 			if len(done.Stale) != 1 || done.Stale[0].State != wholenode.Removed || node.Exists(path) {

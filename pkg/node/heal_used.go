@@ -42,13 +42,26 @@ func (u *usedTargets) has(name string) bool {
 	return u.names[name]
 }
 
+// clockStep is by how much the clock may have been set between the start of Windows and that of a Node: machines whose
+// hardware keeps local time start an hour early or late, and time services correct it.
+const clockStep = time.Hour
+
+// startDate is the date of the start of Windows, by the clock as it was then or earlier. The clock may have been set
+// since: links have dates of their own time, so the earliest guess of all calls counts.
+func (h *healing) startDate() time.Time {
+	guess := h.m.Now().Round(0).Add(-h.uptime - clockStep)
+	if h.started.IsZero() || guess.Before(h.started) {
+		h.started = guess
+	}
+	return h.started
+}
+
 // originOf says whether a link can have been in use since Windows started.
 func (h *healing) originOf(link *stagingLink) origin {
-	started := h.m.Now().Add(-h.uptime)
 	switch {
-	case h.noUptime != nil || link.noDate != nil || link.changed.After(started):
+	case h.noUptime != nil || link.noDate != nil || link.changed.After(h.startDate()):
 		return sinceStart
-	case h.began.Sub(started) > beginLimit || link.kind == toVolume && !h.watched: // it has not seen everything
+	case h.uptime-(h.m.Elapsed()-h.began) > beginLimit || link.kind == toVolume && !h.watched: // it has not seen everything
 		return sinceStart
 	case h.used.has(link.leadsTo()):
 		return sinceStart
@@ -120,17 +133,18 @@ func (n *Node) Recheck(ctx context.Context) error {
 
 // looks are the calls of Heal so far.
 type looks struct {
-	last   time.Time // that did not fail; zero if there was none
-	missed bool      // targets may have been used unseen
+	last   time.Duration // that did not fail, by Elapsed
+	any    bool          // there was one
+	missed bool          // targets may have been used unseen
 }
 
 // follows reports whether all calls since a Node began, and the one that begins, have followed each other closely.
-func (l *looks) follows(now, began time.Time, minAge time.Duration) bool {
+func (l *looks) follows(now, began, minAge time.Duration) bool {
 	before := l.last
-	if before.IsZero() {
+	if !l.any {
 		before = began
 	}
-	l.missed = l.missed || farApart(now.Sub(before), minAge)
+	l.missed = l.missed || farApart(now-before, minAge)
 	return !l.missed
 }
 

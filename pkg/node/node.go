@@ -60,7 +60,8 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
-	began      time.Time // of this Node, by the machine's clock
+	began      time.Duration // of this Node, by Elapsed
+	started    time.Time     // see startDate; heals guards it
 	used       usedTargets
 	looks      looks                    // heals guards it
 	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
@@ -111,7 +112,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &tasks.Locks[struct{}]{Limit: atOnce}
 	n.searches = shared.New[bool, search](findGather, findPatience)
-	n.began = n.m.Now()
+	n.began = n.m.Elapsed()
 	for _, option := range options {
 		if err := option(n); err != nil {
 			return nil, err
@@ -149,6 +150,8 @@ type Description struct {
 	// Sessions are those of the iSCSI initiator, by target.
 	Sessions       []Session
 	SessionsListed bool // they were asked for, and Windows listed them
+	// Pods are those that have a log directory, with Links.
+	Pods []Pod
 	// VolumesFailed, LinksFailed and SharesFailed mean that a fault keeps some of them out of the
 	// description. A problem says why.
 	VolumesFailed, LinksFailed, SharesFailed bool
@@ -263,8 +266,12 @@ type Volume struct {
 type Link struct {
 	Path     string
 	VolumeID string // that it leads to, or would
-	Stale    string // why it leads nowhere
-	// Target is the path that it leads to, if that does not exist.
+	// Stale says why it leads nowhere: its volume is not there, or Windows answers that its target is not (2 or 3).
+	Stale string
+	// Problem says why it is not known where it leads. No answer does not mean that the target is gone.
+	Problem string
+	// Target is the path that it leads to, if that does not exist, does not answer, or is outside the working
+	// directories, where nothing is looked at.
 	Target string
 	// Share is the share that it leads into, if that is not mapped. Then Stale is empty:
 	// the server may admit the account of the node.

@@ -54,7 +54,7 @@ var errArriving = errors.New("it is still arriving")
 // session asks a session for its disks, and reports whether it listed them. A new session answers later.
 func (l *lookup) session(ctx context.Context, s win.Session) (session Session, listed bool) {
 	session = Session{Target: s.TargetName, Connections: s.Connections}
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
+	limited, cancel := context.WithTimeout(ctx, l.objectTime(ctx))
 	defer cancel()
 	devices, err := l.m.DevicesForSession(limited, s.ID)
 	var failed problems

@@ -5,8 +5,10 @@ package volume
 type FormatVolumeRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
-	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB; 0 means
-	// the default.
+	// FileSystem is NTFS or ReFS; empty means the default.
+	FileSystem string
+	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB, of ReFS 4 or
+	// 64 KiB; 0 means the default.
 	AllocationUnitSize uint32
 	// Label is the name of the file system, at most 32 characters; empty means the default.
 	Label string

@@ -20,11 +20,23 @@ type clock struct {
 	real    bool          // never changes; mu guards the others
 	virtual time.Duration // since epoch, if not real
 	instant time.Time     // of the running event, if any
+	step    time.Duration // by which the clock was set
 	events  []event       // the next one first
 }
 
 // Now is the node's time. Virtual time advances only in Sleep; the model can ask for real time.
 func (n *Node) Now() time.Time { return n.clock.Now() }
+
+// Elapsed is the node's time by a clock that StepClock does not set.
+func (n *Node) Elapsed() time.Duration { return n.clock.Elapsed() }
+
+// StepClock sets the node's clock forward by d, or back, as an operator or a time service does. Now and the dates of
+// files jump; what takes time, and the time since Windows started, do not.
+func (n *Node) StepClock(d time.Duration) {
+	n.clock.mu.Lock()
+	defer n.clock.mu.Unlock()
+	n.clock.step += d
+}
 
 // Sleep waits on the node's clock. In virtual time it advances the clock by d, runs the events
 // that are due and returns at once. Concurrent sleeps add up.
@@ -33,8 +45,25 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error { return n.cloc
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.now()
+	return c.date()
 }
+
+func (c *clock) Elapsed() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.real {
+		return time.Since(begun)
+	}
+	return c.virtual
+}
+
+// begun is where Elapsed begins in real time.
+var begun = time.Now()
+
+// date is what the clock shows, and what files get.
+func (c *clock) date() time.Time { return c.now().Add(c.step) }
+
+// now is the time of events, which no step changes.
 
 func (c *clock) now() time.Time {
 	switch {

@@ -36,7 +36,7 @@ type Fault struct {
 	// removed.
 	Delay time.Duration `yaml:"delay"`
 	// Error is the Windows code with which the call fails, without any effect; 0 means no
-	// failure. For Format, 1 to 6 and 40000 and up are codes of MSFT_Volume.Format; for
+	// failure. For Format and RepairVolume, 1 to 6 and 40000 and up are codes of MSFT_Volume; for
 	// FormatLegacy, 1 to 18 are codes of Win32_Volume.Format.
 	Error uint32 `yaml:"error"`
 	// Crash kills the process of the node, as kill -9 does. Use it with csi-proxy-sim -state.
@@ -144,7 +144,7 @@ func failureOf(call string, number uint32) error {
 		theirs  = 59999
 	)
 	switch {
-	case (call == "Format" || call == "ResizePartition") && (number <= generic || (number >= ours && number <= theirs)):
+	case (call == "Format" || call == "ResizePartition" || call == "RepairVolume") && (number <= generic || (number >= ours && number <= theirs)):
 		return winerr.StorageCode(number)
 	case call == "FormatLegacy" && number <= last:
 		return winerr.LegacyFormatCode(number)

@@ -144,7 +144,7 @@ func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
 		return err
 	}
 	t.changed()
-	e.changedAt = t.now()
+	e.changedAt = t.date()
 	at.entry = e
 	t.observe(call, at, true)
 	return nil

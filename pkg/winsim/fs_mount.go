@@ -40,7 +40,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 		}
 		d.files.changed()
 		d.files.observe("SetMountPoint", at, true)
-		at.entry.link, at.entry.changedAt = mounted, d.files.now()
+		at.entry.link, at.entry.changedAt = mounted, d.files.date()
 		at.fs.rewrite(at.entry)
 		d.files.volumes.announce(at)
 		return nil
@@ -61,7 +61,7 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 		}
 		d.files.changed()
 		d.files.observe("DeleteMountPoint", at, true)
-		at.entry.file().link, at.entry.file().changedAt = nil, d.files.now()
+		at.entry.file().link, at.entry.file().changedAt = nil, d.files.date()
 		at.fs.rewrite(at.entry.file())
 		return nil
 	})

@@ -46,6 +46,8 @@ func (n *Node) ReadFile(path string) (string, error) {
 		return "", winerr.Wrap("read", path, winerr.FileNotFound)
 	case at.entry.children != nil:
 		return "", winerr.New(winerr.Invalid, "read", path, "it is a directory")
+	case at.volume != nil && at.fs.damage.unreadable(displayPath(at.volume, at.entry)):
+		return "", winerr.Wrap("read", path, winerr.FileCorrupt)
 	}
 	if err := at.fs.load(at.entry); err != nil {
 		return "", winerr.New(winerr.Internal, "read", path, "%w", err)
@@ -247,7 +249,7 @@ func (t *files) insert(path string, e *entry, short string) error {
 	}
 	t.changed() // parents are created even if the rest fails
 	if t.started {
-		e.changedAt = t.now()
+		e.changedAt = t.date()
 	}
 	at, err := t.walkCreating(name)
 	switch {

@@ -69,7 +69,7 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 		return winerr.Wrap(op, path, err)
 	}
 	n.changed()
-	at.entry.link, at.entry.changedAt = f.entry().link, n.now()
+	at.entry.link, at.entry.changedAt = f.entry().link, n.date()
 	at.entry.link.toOlder = winerr.Code(answer)
 	at.fs.rewrite(at.entry)
 	return nil

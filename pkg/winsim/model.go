@@ -75,6 +75,8 @@ type Volume struct {
 	ClusterSize    Size   `yaml:"clusterSize" json:"clusterSize,omitzero"`
 	RootAccess     string `yaml:"rootAccess" json:"rootAccess,omitzero"`
 	FileSystemSize Size   `yaml:"fileSystemSize" json:"fileSystemSize,omitzero"`
+	// Damage is what is wrong with the file system.
+	Damage Damage `yaml:"damage" json:"damage,omitzero"`
 
 	// The fields below are for a running node. The volume is Absent, or has Arrived at that time
 	// and may be in the cache of the storage service. Automount may have left it Offline, or

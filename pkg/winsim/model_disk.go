@@ -53,6 +53,8 @@ type Disk struct {
 	System bool `yaml:"system" json:"system,omitzero"`
 	// Dying makes every request to what is on the disk fail with ERROR_IO_DEVICE (1117), see FailDisk.
 	Dying bool `yaml:"dying" json:"dying,omitzero"`
+	// Health is what Windows says of the disk, see SetDiskHealth.
+	Health DiskHealth `yaml:"health" json:"health,omitzero"`
 	// Hanging makes every request to what is on the disk wait, see HangDisk.
 	Hanging bool `yaml:"hanging" json:"hanging,omitzero"`
 	// LooksRaw is how many times Windows shows the disk as raw although it has a partition

@@ -56,6 +56,13 @@ type Storage struct {
 	ServiceOutOfDate int `yaml:"serviceOutOfDate" json:"serviceOutOfDate,omitzero"`
 	// FormatTime is the duration of a format.
 	FormatTime time.Duration `yaml:"formatTime" json:"formatTime,omitzero"`
+	// ScanTime is the duration of a scan, and RepairTime that of a repair, during which the volume is dismounted.
+	ScanTime   time.Duration `yaml:"scanTime" json:"scanTime,omitzero"`
+	RepairTime time.Duration `yaml:"repairTime" json:"repairTime,omitzero"`
+	// DirtyStays means that a spot fix leaves the dirty bit. Which one Windows does is not documented.
+	DirtyStays bool `yaml:"dirtyStays" json:"dirtyStays,omitzero"`
+	// NoReFS is an edition of Windows that cannot format with ReFS.
+	NoReFS bool `yaml:"noReFS" json:"noReFS,omitzero"`
 }
 
 // SANPolicy is DISK_SAN_POLICY.
@@ -117,6 +124,8 @@ func (s Storage) validate() *ModelError {
 		notNegative("serviceDelay", s.ServiceDelay),
 		notNegative("serviceOutOfDate", s.ServiceOutOfDate),
 		notNegative("formatTime", s.FormatTime),
+		notNegative("scanTime", s.ScanTime),
+		notNegative("repairTime", s.RepairTime),
 	} {
 		if err != nil {
 			return err.in("storage")

@@ -33,10 +33,12 @@ type Event struct {
 
 	// Table is the id of the partition table that gets a reserved partition.
 	Table string `yaml:"table" json:"table,omitzero"`
-	// ClusterSize and Label are the options of a format. It is Interrupted if the volume has left meanwhile.
+	// FileSystem, ClusterSize and Label are the options of a format, and Repair is that of a repair. It is Interrupted if the volume has left meanwhile.
 	ClusterSize uint32 `yaml:"clusterSize" json:"clusterSize,omitzero"`
 	Label       string `yaml:"label" json:"label,omitzero"`
 	Interrupted bool   `yaml:"interrupted" json:"interrupted,omitzero"`
+	FileSystem  string `yaml:"fileSystem" json:"fileSystem,omitzero"`
+	Repair      string `yaml:"repair" json:"repair,omitzero"`
 }
 
 // The kinds of events.
@@ -44,6 +46,7 @@ const (
 	volumeArrives  = "volume-arrives"
 	volumeGrows    = "volume-grows" // to the size of its partition
 	formatEnds     = "format-ends"
+	repairEnds     = "repair-ends"
 	tableMoves     = "table-moves" // to the end of a disk that has grown
 	msrAppears     = "msr-appears"
 	diskRelapses   = "disk-goes-offline"
@@ -154,7 +157,11 @@ func (r *resumption) state(v *volume, m Volume) *ModelError {
 		volumeGrows: func(Event) event { return v.growth() },
 		formatEnds: func(e Event) event {
 			v.formatting, v.interrupted = true, e.Interrupted
-			return r.volumes.formatEnd(v, win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}, func() {})
+			return r.volumes.formatEnd(v, win.FormatOptions{FileSystem: e.FileSystem, ClusterSize: e.ClusterSize, Label: e.Label}, func() {})
+		},
+		repairEnds: func(e Event) event {
+			v.repair, v.interrupted = win.Repair(e.Repair), e.Interrupted
+			return r.volumes.repairEnd(v, v.repair, func(error) {})
 		},
 	})
 }

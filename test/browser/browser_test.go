@@ -205,7 +205,7 @@ func (p *tab) show(node inventory.Node) (address string) {
 	f, err := os.Create(file)
 	require.NoError(p.t, err)
 	defer f.Close()
-	require.NoError(p.t, webpage.Write(f, node, time.Now()))
+	require.NoError(p.t, webpage.Write(f, node))
 	address = (&url.URL{Scheme: "file", Path: file}).String()
 	p.visit(address)
 	return address

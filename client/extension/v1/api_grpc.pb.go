@@ -341,8 +341,8 @@ const (
 //
 // VolumeFormat, beside the group volume, formats with options that the published FormatVolume does not have.
 type VolumeFormatClient interface {
-	// FormatVolume puts an empty NTFS file system on the empty volume with this id. Its options are cluster_size_bytes, a
-	// power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
+	// FormatVolume puts an empty file system on the empty volume with this id. Its options are file_system, NTFS or ReFS,
+	// cluster_size_bytes, a power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
 	// default. It keeps a volume that has a file system, without applying the options, and succeeds. Errors are those of
 	// the published method.
 	FormatVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*emptypb.Empty, error)
@@ -372,8 +372,8 @@ func (c *volumeFormatClient) FormatVolume(ctx context.Context, in *Volume, opts 
 //
 // VolumeFormat, beside the group volume, formats with options that the published FormatVolume does not have.
 type VolumeFormatServer interface {
-	// FormatVolume puts an empty NTFS file system on the empty volume with this id. Its options are cluster_size_bytes, a
-	// power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
+	// FormatVolume puts an empty file system on the empty volume with this id. Its options are file_system, NTFS or ReFS,
+	// cluster_size_bytes, a power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
 	// default. It keeps a volume that has a file system, without applying the options, and succeeds. Errors are those of
 	// the published method.
 	FormatVolume(context.Context, *Volume) (*emptypb.Empty, error)
@@ -437,6 +437,118 @@ var VolumeFormat_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "FormatVolume",
 			Handler:    _VolumeFormat_FormatVolume_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto",
+}
+
+const (
+	VolumeHealth_CheckVolume_FullMethodName = "/csiproxy.extension.v1.VolumeHealth/CheckVolume"
+)
+
+// VolumeHealthClient is the client API for VolumeHealth service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+type VolumeHealthClient interface {
+	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
+	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
+	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
+	// volume that is in use or read-only.
+	CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error)
+}
+
+type volumeHealthClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewVolumeHealthClient(cc grpc.ClientConnInterface) VolumeHealthClient {
+	return &volumeHealthClient{cc}
+}
+
+func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VolumeCondition)
+	err := c.cc.Invoke(ctx, VolumeHealth_CheckVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// VolumeHealthServer is the server API for VolumeHealth service.
+// All implementations should embed UnimplementedVolumeHealthServer
+// for forward compatibility.
+//
+// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+type VolumeHealthServer interface {
+	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
+	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
+	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
+	// volume that is in use or read-only.
+	CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error)
+}
+
+// UnimplementedVolumeHealthServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedVolumeHealthServer struct{}
+
+func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckVolume not implemented")
+}
+func (UnimplementedVolumeHealthServer) testEmbeddedByValue() {}
+
+// UnsafeVolumeHealthServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to VolumeHealthServer will
+// result in compilation errors.
+type UnsafeVolumeHealthServer interface {
+	mustEmbedUnimplementedVolumeHealthServer()
+}
+
+func RegisterVolumeHealthServer(s grpc.ServiceRegistrar, srv VolumeHealthServer) {
+	// If the following call panics, it indicates UnimplementedVolumeHealthServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&VolumeHealth_ServiceDesc, srv)
+}
+
+func _VolumeHealth_CheckVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(VolumeHealthServer).CheckVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: VolumeHealth_CheckVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(VolumeHealthServer).CheckVolume(ctx, req.(*CheckVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// VolumeHealth_ServiceDesc is the grpc.ServiceDesc for VolumeHealth service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var VolumeHealth_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "csiproxy.extension.v1.VolumeHealth",
+	HandlerType: (*VolumeHealthServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "CheckVolume",
+			Handler:    _VolumeHealth_CheckVolume_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -35,7 +35,7 @@ func variants(parameters map[string]any) (map[string]any, error) {
 type Optional bool
 
 // scalar converts a property to one of the few types that Query promises. What it does
-// not know, arrays for instance, is nil.
+// not know, arrays of texts for instance, is nil.
 func scalar(value any) any {
 	switch value := value.(type) {
 	case string, bool, int64:
@@ -52,6 +52,16 @@ func scalar(value any) any {
 		return int64(value)
 	case uint32:
 		return int64(value)
+	case []any: // scripts get an array of variants
+		numbers := make([]int64, 0, len(value))
+		for _, element := range value {
+			number, ok := scalar(element).(int64)
+			if !ok {
+				return nil
+			}
+			numbers = append(numbers, number)
+		}
+		return numbers
 	default:
 		return nil
 	}

@@ -32,6 +32,11 @@ func Machine() win.Machine {
 // Now is the real time.
 func (machine) Now() time.Time { return time.Now() }
 
+// start is a moment that Go measures from with a monotonic clock.
+var start = time.Now()
+
+func (machine) Elapsed() time.Duration { return time.Since(start) }
+
 // Sleep waits in real time.
 func (machine) Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

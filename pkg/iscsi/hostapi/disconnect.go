@@ -40,7 +40,7 @@ func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target s
 	if len(sessions) == 0 {
 		return h.checkKnown(ctx, opDisconnect, portal, target)
 	}
-	clock := clockUntil{h.m, h.m.Now().Add(timeout)}
+	clock := clockUntil{h.m, h.m.Elapsed() + timeout}
 	backoff := win.Backoff{First: 500 * time.Millisecond, Longest: 4 * time.Second, Limit: timeout}
 	var busy error
 	_, err = win.Poll(ctx, clock, backoff, func(time.Duration) (bool, error) {

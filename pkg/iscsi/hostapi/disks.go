@@ -36,8 +36,8 @@ func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string
 	if err != nil {
 		return nil, err
 	}
-	begin, timeout, rescanned := h.m.Now(), timeLeft(ctx, arrivalTimeout), false
-	clock := clockUntil{h.m, begin.Add(timeout)}
+	begin, timeout, rescanned := h.m.Elapsed(), timeLeft(ctx, arrivalTimeout), false
+	clock := clockUntil{h.m, begin + timeout}
 	backoff := win.Backoff{First: 100 * time.Millisecond, Longest: time.Second, Limit: timeout}
 	var disks []string
 	var missing, failure error
@@ -49,7 +49,7 @@ func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string
 		if missing == nil || clock.left() == 0 {
 			return true, nil
 		}
-		if !rescanned && h.m.Now().Sub(begin) >= rescanAfter {
+		if !rescanned && h.m.Elapsed()-begin >= rescanAfter {
 			h.rescan(ctx)
 			rescanned = true
 		}

@@ -71,11 +71,11 @@ func timeLeft(ctx context.Context, limit time.Duration) time.Duration {
 // calls take, which can be seconds here: the caller's time must not run out in a pause.
 type clockUntil struct {
 	win.Clock
-	end time.Time
+	end time.Duration // by Elapsed
 }
 
 // left is the time until the end, or 0.
-func (c clockUntil) left() time.Duration { return max(0, c.end.Sub(c.Now())) }
+func (c clockUntil) left() time.Duration { return max(0, c.end-c.Elapsed()) }
 
 // Sleep implements win.Clock.
 func (c clockUntil) Sleep(ctx context.Context, d time.Duration) error {

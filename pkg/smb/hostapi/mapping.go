@@ -84,12 +84,12 @@ func (h host) undo(ctx context.Context, r mapRequest) {
 func (h host) judge(ctx context.Context, r mapRequest, share string, seen condition) (decided decision, user string) {
 	o, a := ownerNone, ageRecent
 	if ownerMatters(seen.state, seen.cause) {
-		since := h.m.Now()
+		since := h.m.Elapsed()
 		if seen.cause != causeUnencrypted && seen.cause != causeOtherUser { // those work
 			since = h.state.mappings.brokenSince(share, since)
 		}
 		o, user = h.ownerOf(ctx, share, seen.cause, r)
-		if h.m.Now().Sub(since) >= brokenLimit {
+		if h.m.Elapsed()-since >= brokenLimit {
 			a = ageLasting
 		}
 	}

@@ -428,17 +428,21 @@ func TestMapping_ServerAway(t *testing.T) {
 // TestMapping_NeverStuck: a mapping that is not OK, that others use, and that opens with an unknown code
 // is kept while Windows says that it has its credentials, but not for ever.
 func TestMapping_NeverStuck(t *testing.T) {
-	node := newNode(t)
-	host := limited(t, node)
-	must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
-	node.EndSMBSessions()
-	inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 2, Error: 4242})
-	wantKind(t, "at first", mapTo(host, share, stage2), winerr.Internal, 4242)
-	must(t, node.Sleep(t.Context(), time.Minute), mapTo(host, share, stage2))
-	if made(node, "RemoveSMBMapping") != 1 {
-		t.Errorf("the calls are %v", node.Calls())
+	for _, step := range steps {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
+		node.EndSMBSessions()
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 3, Error: 4242})
+		wantKind(t, "at first", mapTo(host, share, stage2), winerr.Internal, 4242)
+		node.StepClock(step)
+		wantKind(t, "at once again", mapTo(host, share, stage2), winerr.Internal, 4242)
+		must(t, node.Sleep(t.Context(), time.Minute), mapTo(host, share, stage2))
+		if made(node, "RemoveSMBMapping") != 1 {
+			t.Errorf("the clock is set by %s: the calls are %v", step, node.Calls())
+		}
+		wantContent(t, node, stage+`\file`, "data")
 	}
-	wantContent(t, node, stage+`\file`, "data")
 }
 
 // TestMapping_Hidden: a mapping that Windows did not list is replaced, unless it works.

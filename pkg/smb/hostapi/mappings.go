@@ -43,8 +43,8 @@ var processKey = sync.OnceValue(func() (key [sha256.Size]byte) {
 // is ready.
 type mappings struct {
 	mu     sync.Mutex
-	ours   map[string]account   // those this process has created, by share
-	broken map[string]time.Time // since when they are known not to work, by share
+	ours   map[string]account       // those this process has created, by share
+	broken map[string]time.Duration // since when they are known not to work, by share
 }
 
 // made notes that this process has created a mapping.
@@ -82,11 +82,11 @@ func (m *mappings) of(share string) (by account, ours bool) {
 }
 
 // brokenSince notes that a mapping does not work, and returns since when that is known.
-func (m *mappings) brokenSince(share string, now time.Time) time.Time {
+func (m *mappings) brokenSince(share string, now time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken == nil {
-		m.broken = map[string]time.Time{}
+		m.broken = map[string]time.Duration{}
 	}
 	since, known := m.broken[share]
 	if !known {

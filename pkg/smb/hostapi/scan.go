@@ -48,7 +48,7 @@ func (scanOf) Fresh() bool { return false }
 // ended is how a scan ended, and when.
 type ended struct {
 	err error
-	at  time.Time
+	at  time.Duration
 }
 
 // pause is how long to wait after a scan that did not finish. After one that hit a limit, the
@@ -70,12 +70,12 @@ func (h host) learnLinks(ctx context.Context) error {
 		return nil
 	}
 	s, dirs := &h.state.scans, h.limits.String()
-	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(last.pause()))) {
+	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Elapsed() < last.at+last.pause()) {
 		return last.err
 	}
 	return s.running.Do(ctx, scanOf(dirs), scanTime, func(ctx context.Context) error {
 		err := h.scan(ctx)
-		s.note(dirs, ended{err, h.m.Now()})
+		s.note(dirs, ended{err, h.m.Elapsed()})
 		return err
 	})
 }

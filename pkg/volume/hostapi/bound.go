@@ -19,6 +19,7 @@ var (
 	_ FormatterWithOptions = boundHost{}
 	_ OnlyVolumeFinder     = boundHost{}
 	_ Excluder             = boundHost{}
+	_ HealthKeeper         = boundHost{}
 	_ UnmountFlusher       = boundHost{}
 )
 
@@ -90,4 +91,12 @@ func (b boundHost) WriteVolumeCache(volumeID string) error {
 
 func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
 	return b.host.closestVolume(b.ctx, targetPath)
+}
+
+func (b boundHost) Health(volumeID string) (Health, error) { return b.host.health(b.ctx, volumeID) }
+
+func (b boundHost) Scan(volumeID string) (Health, error) { return b.host.scan(b.ctx, volumeID) }
+
+func (b boundHost) Repair(volumeID string, options RepairOptions) (Health, error) {
+	return b.host.repair(b.ctx, volumeID, options)
 }

@@ -30,7 +30,8 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // there fails with an error for which errors.Is(err, fs.ErrNotExist) holds. Every
 // method may be called again with the same arguments.
 //
-// A host can implement ContextBinder, Limiter, FormatterWithOptions and OnlyVolumeFinder as well.
+// A host can implement ContextBinder, Limiter, FormatterWithOptions, OnlyVolumeFinder and
+// HealthKeeper as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
 	// disk, or on all of them if the partition's number is 0. It fails if Windows has

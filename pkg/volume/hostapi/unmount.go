@@ -77,7 +77,7 @@ const flushRetry = 10 * time.Minute
 // lastFlush is a flush for which UnmountVolume has left a volume mounted, or the one of flushMounted.
 type lastFlush struct {
 	path string
-	at   time.Time
+	at   time.Duration
 	done bool  // by flushMounted
 	loss error // that flushMounted has accepted
 }
@@ -94,9 +94,9 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Now()}
+		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at.Sub(first.at) <= flushRetry {
+		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at-first.at <= flushRetry {
 			return err, nil
 		}
 	}
@@ -131,7 +131,7 @@ func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss str
 		}
 		loss, err := h.flushToUnmount(ctx, w)
 		if err == nil {
-			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Now(), loss == nil, loss})
+			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Elapsed(), loss == nil, loss})
 		}
 		if loss != nil {
 			return lossError{loss}

@@ -156,9 +156,12 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 		}
 	}
 	must(t, node.Sleep(t.Context(), time.Hour))
+	node.StepClock(-time.Hour)
 	if err := host.UnmountVolume(id, target); err == nil {
 		t.Error("unmounted for a failure of an hour ago")
 	}
+	node.StepClock(time.Hour)
+	must(t, host.UnmountVolume(id, target))
 	// Other failures are no property of the disk.
 	node, host = mounted(t)
 	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.DiskFull)})

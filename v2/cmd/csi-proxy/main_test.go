@@ -48,7 +48,7 @@ func TestMain_Help(t *testing.T) {
 		}
 	}
 	for _, flag := range []string{
-		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-mitigations", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
+		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-mitigations", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-file-system", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
 		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
 	} {
 		if !strings.Contains(all, flag) {
@@ -111,6 +111,7 @@ func TestMain_Format(t *testing.T) {
 		"-format-allocation-unit-size=64K":           "it is not a number of bytes",
 		"-format-allocation-unit-size=3000":          "the allocation unit size 3000 is not a power of two from 512 to 2097152",
 		"-format-allocation-unit-size=4294967296":    "it is not a number of bytes",
+		"-format-file-system=ext4":                   "neither NTFS nor ReFS",
 		"-format-label=a/b":                          "has an unprintable character or one of",
 		"-format-root-access=everyone":               "the root access is neither users-modify nor a valid access list",
 		"-format-root-access=D:(A;OICI;FA;;;BA)":     "the root access does not give SY full access; add (A;OICI;FA;;;SY)",

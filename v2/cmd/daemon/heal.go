@@ -76,6 +76,17 @@ func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, e
 	return found, nil
 }
 
+// verdict returns what the last look said of a stale mount; nothing if it said nothing.
+func (h *healer) verdict(path string) (state, reason string) {
+	if h == nil {
+		return "", ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := h.logged[path]
+	return string(found.State), found.Reason
+}
+
 func (h *healer) log(logger klog.Logger, found *node.Healing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

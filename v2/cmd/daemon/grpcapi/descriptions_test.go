@@ -47,7 +47,7 @@ func begun() {
 func TestDescriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inspector := &slowInspector{}
-		s := newDescriptions(inspector)
+		s := newDescriptions(inspector, nil)
 		var wg sync.WaitGroup
 		ask := func(want string, parts ...node.Part) {
 			wg.Go(func() {
@@ -78,7 +78,7 @@ func TestDescriptions(t *testing.T) {
 func TestDescriptions_Leave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inspector := &slowInspector{}
-		s := newDescriptions(inspector)
+		s := newDescriptions(inspector, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { // begins, and leaves
@@ -111,10 +111,10 @@ func TestDescriptions_Leave(t *testing.T) {
 // TestDescriptions_LittleTime: a caller with little time gets a description of its own, which hurries.
 func TestDescriptions_LittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newDescriptions(&slowInspector{})
+		s := newDescriptions(&slowInspector{}, nil)
 		go func() { _, _ = s.describe(t.Context()) }()
 		begun()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		begin := time.Now()
 		if got, err := s.describe(ctx); err != nil || got.Problems[0] != "2" || time.Since(begin) != time.Second {

@@ -17,11 +17,11 @@ var _ extensionv1.VolumeFormatServer = formatV1{}
 func newFormatV1(s Services) any { return formatV1{s.Volume} }
 
 func (s formatV1) FormatVolume(ctx context.Context, in *extensionv1.Volume) (*emptypb.Empty, error) {
-	if err := onlyFields("format volume", in, "id", "cluster_size_bytes", "label", "root_access"); err != nil {
+	if err := onlyFields("format volume", in, "id", "file_system", "cluster_size_bytes", "label", "root_access"); err != nil {
 		return nil, err
 	}
 	return empty[emptypb.Empty](s.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{
-		VolumeID: in.Id, AllocationUnitSize: in.ClusterSizeBytes, Label: in.Label, RootAccess: in.RootAccess,
+		VolumeID: in.Id, FileSystem: in.FileSystem, AllocationUnitSize: in.ClusterSizeBytes, Label: in.Label, RootAccess: in.RootAccess,
 	}))
 }
 

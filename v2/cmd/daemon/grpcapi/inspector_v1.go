@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -51,7 +52,7 @@ func newInspectorV1(s Services) any {
 	if s.Inspector == nil {
 		return nil
 	}
-	return inspectorV1{s.Inspector, newDescriptions(s.Inspector)}
+	return inspectorV1{s.Inspector, newDescriptions(s.Inspector, s.Annotate)}
 }
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
@@ -124,6 +125,10 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	out := &extensionv1.Node{
 		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed,
 		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: lineTexts(found.Problems),
+		Version: version.String(),
+	}
+	for _, p := range found.Pods {
+		out.Pods = append(out.Pods, &extensionv1.Pod{Uid: wireText(p.UID), Namespace: wireText(p.Namespace), Name: wireText(p.Name)})
 	}
 	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, wireDisk(d))
@@ -137,7 +142,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	}
 	for _, l := range found.Links {
 		out.Links = append(out.Links, &extensionv1.Link{
-			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: lineText(wireText(l.Problem)), Target: wireText(l.Target), Share: wireText(l.Share),
 		})
 	}
 	for _, share := range found.Shares {

@@ -77,6 +77,23 @@ func TestFile_Exchanges(t *testing.T) {
 	want(t, cfg, line(8)+line(9), line(6)+line(7), line(4)+line(5))
 }
 
+// TestFile_ClockStep: the order of backups is that of their numbers, not of dates, which a step of the clock reverses.
+func TestFile_ClockStep(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		cfg := newConfig(t)
+		f := open(t, cfg)
+		for i := range 9 {
+			put(t, f, line(i))
+			all, _ := filepath.Glob(cfg.Path + "*")
+			for j, path := range all {
+				date := time.Now().Add(time.Duration(j) * step)
+				require.NoError(t, os.Chtimes(path, date, date))
+			}
+		}
+		want(t, cfg, line(8), line(6)+line(7), line(4)+line(5))
+	}
+}
+
 func TestFile_KeepsMessagesWhole(t *testing.T) {
 	cfg := newConfig(t)
 	f := open(t, cfg)

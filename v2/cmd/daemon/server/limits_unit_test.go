@@ -272,3 +272,11 @@ func TestNote(t *testing.T) {
 		}
 	})
 }
+
+// TestLimits_Monotonic: what limits remember, and for how long, does not depend on the clock of the machine, which can
+// be set: Go measures from a time with a monotonic reading.
+func TestLimits_Monotonic(t *testing.T) {
+	if start := newLimits(klog.Background(), Config{}).start.String(); !strings.Contains(start, " m=") {
+		t.Errorf("limits begin at %s, which a step of the clock moves", start)
+	}
+}
