@@ -88,15 +88,14 @@ type portal struct {
 }
 
 func parsePortal(text string) (portal, error) {
-	host, number, noPort := net.SplitHostPort(text)
-	if noPort != nil {
-		return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil //nolint:nilerr // without a port
+	if host, number, err := net.SplitHostPort(text); err == nil {
+		port, err := strconv.ParseUint(number, 10, 16)
+		if err != nil {
+			return portal{}, newError(failure.Invalid, opCheck, "", "%.250q is not a portal; use one such as 10.0.0.10:3260", text)
+		}
+		return portal{host, uint32(port)}, nil
 	}
-	port, err := strconv.ParseUint(number, 10, 16)
-	if err != nil {
-		return portal{}, newError(failure.Invalid, opCheck, "", "%.250q is not a portal; use one such as 10.0.0.10:3260", text)
-	}
-	return portal{host, uint32(port)}, nil
+	return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil // without a port
 }
 
 // kind is the number of the way to authenticate, on the wire and in package iscsi.
