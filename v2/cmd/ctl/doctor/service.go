@@ -105,7 +105,7 @@ func (d examination) permissions(_ context.Context, f *findings) {
 	command, _ := d.daemon.command()
 	bad := 0
 	report := func(level Level, what string, err error) {
-		exposure := new(installation.Exposure)
+		exposure := new(installation.ExposedError)
 		switch {
 		case errors.As(err, &exposure):
 			bad++

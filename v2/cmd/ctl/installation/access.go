@@ -44,16 +44,16 @@ const (
 	changeFolder = replaceIn | 0x2 | 0x4
 )
 
-// Exposure says how others than LocalSystem, Administrators and TrustedInstaller can change a file.
-type Exposure struct {
+// ExposedError says how others than LocalSystem, Administrators and TrustedInstaller can change a file.
+type ExposedError struct {
 	Path   string // that they can change: the file, its folder or one above
 	Reason string
 	Remedy string
 }
 
-func (e *Exposure) Error() string { return e.Path + " " + e.Reason }
+func (e *ExposedError) Error() string { return e.Path + " " + e.Reason }
 
-// Protected returns an *Exposure if others can change a file, or exchange it or a folder on the way to it. Parts that
+// Protected returns an *ExposedError if others can change a file, or exchange it or a folder on the way to it. Parts that
 // do not exist, and other systems than Windows, are fine.
 func Protected(file string, of func(string) (Access, error)) error {
 	return protected(file, changeFile, changeFolder, of)
@@ -75,13 +75,13 @@ func protected(path string, rights, rightsAbove uint32, of func(string) (Access,
 		case err != nil:
 			return fmt.Errorf("read who can change %s: %w", path, err)
 		case access.Link:
-			return &Exposure{path, "is a link", "use the path that it leads to"}
+			return &ExposedError{path, "is a link", "use the path that it leads to"}
 		case !trusted(access.Owner):
-			return &Exposure{path, "belongs to " + accountName(access.Owner), "icacls " + quoted(path) + " /setowner *" + sddl.Administrators}
+			return &ExposedError{path, "belongs to " + accountName(access.Owner), "icacls " + quoted(path) + " /setowner *" + sddl.Administrators}
 		}
 		for _, entry := range access.Allowed {
 			if entry.Flags&sddl.InheritOnly == 0 && entry.Rights()&rights != 0 && !trusted(entry.SID) {
-				return &Exposure{path, "can be changed by " + accountName(entry.SID), restrict(path)}
+				return &ExposedError{path, "can be changed by " + accountName(entry.SID), restrict(path)}
 			}
 		}
 	}

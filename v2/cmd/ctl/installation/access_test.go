@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,9 +70,7 @@ func TestProtected(t *testing.T) {
 				`C:\`: {trustedInstaller, root}, `C:\k`: {sddl.Administrators, closed},
 				`C:\k\bin`: {sddl.Administrators, closed}, program: {sddl.Administrators, closed},
 			}
-			for path, access := range test.change {
-				files[path] = access
-			}
+			maps.Copy(files, test.change)
 			err := installation.Protected(program, files.access)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)

@@ -142,7 +142,7 @@ func (i *Installer) trust(path string) error {
 		return err
 	}
 	err := Protected(path, i.Access)
-	if exposure := new(Exposure); errors.As(err, &exposure) {
+	if exposure := new(ExposedError); errors.As(err, &exposure) {
 		err = fmt.Errorf("%w, so others than administrators could decide what the service runs as LocalSystem; move the program to C:\\Program Files\\csi-proxy, or: %s", err, exposure.Remedy)
 	}
 	if err != nil && i.Force {
