@@ -10,6 +10,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/kubernetes-csi/csi-proxy/mounter v0.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-test/v5 v5.6.0
@@ -59,6 +60,7 @@ require (
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../mounter
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest => ../mounter/mountertest
 	github.com/kubernetes-csi/csi-proxy/v2 => ../
 	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../v2/cmd
 )

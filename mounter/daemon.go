@@ -5,22 +5,27 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // daemon is the node behind the pipes of CSI Proxy.
 type daemon struct {
-	disks, vols, files, shares, system *endpoint
+	disks, vols, files, shares, targets, system *endpoint
 }
 
 var _ node = (*daemon)(nil)
@@ -31,7 +36,7 @@ func newDaemon(ctx context.Context, s *settings) (*daemon, error) {
 	}
 	d := &daemon{
 		disks: serving("disk", "v1"), vols: serving("volume", "v1"), files: serving("filesystem", "v1"), shares: serving("smb", "v1"),
-		system: serving("system", "v1alpha1"),
+		targets: serving("iscsi", "v1alpha2"), system: serving("system", "v1alpha1"),
 	}
 	var options []client.Option
 	if s.wait {
@@ -51,7 +56,9 @@ type endpoint struct {
 	version  apiversion.Version
 
 	turn chan struct{}    // has a value while a call connects, which takes as long as its context allows
-	conn *grpc.ClientConn // guarded by turn
+	conn *grpc.ClientConn // guarded by turn, as closed is
+
+	closed bool // for good
 }
 
 // errNoPipe means that the daemon does not run, or that the container does not have the pipe.
@@ -64,7 +71,10 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 		return nil, ctx.Err()
 	}
 	defer func() { <-e.turn }()
-	if e.conn != nil {
+	switch {
+	case e.closed:
+		return nil, errClosed()
+	case e.conn != nil:
 		return e.conn, nil
 	}
 	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
@@ -91,6 +101,7 @@ func (e *endpoint) path() string {
 func (e *endpoint) close() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
+	e.closed = true
 	if e.conn == nil {
 		return nil
 	}
@@ -185,15 +196,45 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 	return response.GetFormatted(), err
 }
 
-func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
-	if options == (FormatOptions{}) {
+func (d *daemon) health(ctx context.Context, id string) (volumeapi.Health, error) {
+	return d.check(ctx, id, extensionv1.ActionNone)
+}
+
+func (d *daemon) repair(ctx context.Context, id string) (volumeapi.Health, error) {
+	return d.check(ctx, id, extensionv1.ActionRepair)
+}
+
+func (d *daemon) check(ctx context.Context, id, action string) (volumeapi.Health, error) {
+	ask := func(request *extensionv1.CheckVolumeRequest) (*extensionv1.VolumeCondition, error) {
+		return call(ctx, d.vols, extensionv1.NewVolumeHealthClient, extensionv1.VolumeHealthClient.CheckVolume, request)
+	}
+	is, err := ask(&extensionv1.CheckVolumeRequest{VolumeId: id, Action: action})
+	if err != nil {
+		probe := func() error { _, err := ask(&extensionv1.CheckVolumeRequest{}); return err } // no volume
+		return volumeapi.Health{}, lacks(err, probe, "check volume", id, "the option Check", omitOption)
+	}
+	health := volumeapi.Health{
+		FileSystem: is.Volume.GetFileSystem(), ReadOnly: is.Volume.GetReadOnly(), Dirty: is.Volume.GetDirty(), Damage: volumeapi.Damage(is.Volume.GetDamage()),
+		Running: is.Running, Unknown: is.Unknown,
+	}
+	if is.RunningSinceUnix != 0 {
+		health.Since = time.Unix(is.RunningSinceUnix, 0)
+	}
+	for _, disk := range is.Disks {
+		health.Disks = append(health.Disks, volumeapi.DiskHealth{Number: disk.GetNumber(), State: disk.Health, Reason: disk.HealthReason})
+	}
+	return health, nil
+}
+
+func (d *daemon) format(ctx context.Context, id, fsType string, options FormatOptions) error {
+	if options == (FormatOptions{}) && !strings.EqualFold(fsType, "refs") { // NTFS, unless the daemon's flag says otherwise
 		return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id}))
 	}
 	ask := func(request *extensionv1.Volume) error {
 		return errOf(call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request))
 	}
 	err := ask(&extensionv1.Volume{
-		Id: id, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+		Id: id, FileSystem: fsType, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	})
 	probe := func() error { return ask(&extensionv1.Volume{}) } // no volume
 	return lacks(err, probe, "format volume", id, "the format options", omitOption)
@@ -213,8 +254,15 @@ func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.GetVolumeId(), err
 }
 
-func (d *daemon) flush(ctx context.Context, id string) error {
-	return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
+func (d *daemon) flush(ctx context.Context, id, path string) (string, error) {
+	if path != "" {
+		response, err := call(ctx, d.vols, extensionv1.NewVolumeFlushClient, extensionv1.VolumeFlushClient.WriteVolumeCache,
+			&extensionv1.Volume{Id: id, MountPaths: []string{path}})
+		if !isUnimplemented(err) {
+			return strings.Join(response.GetProblems(), "; "), err
+		}
+	}
+	return "", errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 }
 
 func (d *daemon) grow(ctx context.Context, id string) error {
@@ -249,6 +297,15 @@ func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
 	return response.GetIsSymlink(), err
 }
 
+func (d *daemon) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := call(ctx, d.files, extensionv1.NewPathsClient, extensionv1.PathsClient.ListDirectory, &extensionv1.Path{Path: dir})
+	var entries []fsapi.DirectoryEntry
+	for _, e := range response.GetEntries() {
+		entries = append(entries, fsapi.DirectoryEntry{Name: e.Name, Type: fsapi.EntryType(e.Type), Target: e.Target})
+	}
+	return entries, !response.GetTruncated(), err
+}
+
 func (d *daemon) makeDir(ctx context.Context, path string) error {
 	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Mkdir, &filesystemv1.MkdirRequest{Path: path}))
 }
@@ -262,7 +319,7 @@ func (d *daemon) remove(ctx context.Context, path string) error {
 	return errOf(call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path}))
 }
 
-func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
+func (d *daemon) mapShare(ctx context.Context, share SMB, path string) error {
 	if share.Privacy == PrivacyDefault && !share.RefuseOtherUser {
 		_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
 			RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
@@ -276,20 +333,51 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password, RefuseOtherUser: share.RefuseOtherUser,
 	}
 	if share.Privacy != PrivacyDefault {
-		request.Private = new(share.Privacy != PrivacyNotRequired)
+		private := share.Privacy != PrivacyNotRequired
+		request.Private = &private
 	}
 	err := ask(request)
 	probe := func() error { return ask(&extensionv1.NewSmbGlobalMappingRequest{}) } // no share
 	return lacks(err, probe, "map share", share.Remote, "the options Privacy and RefuseOtherUser", omitOption)
 }
 
-func (d *daemon) unmapShare(ctx context.Context, remote string) error {
+// unmapShare of a daemon that cannot except a link keeps the share until the link is gone.
+func (d *daemon) unmapShare(ctx context.Context, remote, except string) error {
+	if except != "" {
+		err := errOf(call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.RemoveSmbGlobalMapping,
+			&extensionv1.RemoveSmbGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
+		if !isUnimplemented(err) {
+			return err
+		}
+	}
 	return errOf(call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}))
+}
+
+func (d *daemon) addPortal(ctx context.Context, at portal) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.AddTargetPortal,
+		&iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: at.address, TargetPort: at.port}}))
+}
+
+func (d *daemon) logIn(ctx context.Context, at portal, target string, chap CHAP) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.ConnectTarget, &iscsiv1alpha2.ConnectTargetRequest{
+		TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: at.address, TargetPort: at.port}, Iqn: target,
+		AuthType: iscsiv1alpha2.AuthenticationType(chap.kind()), ChapUsername: chap.Username, ChapSecret: chap.Secret,
+	}))
+}
+
+func (d *daemon) logOut(ctx context.Context, target string) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.DisconnectTarget,
+		&iscsiv1alpha2.DisconnectTargetRequest{TargetPortal: &iscsiv1alpha2.TargetPortal{TargetAddress: anyPortal}, Iqn: target}))
+}
+
+func (d *daemon) setMutualSecret(ctx context.Context, secret string) error {
+	return errOf(call(ctx, d.targets, iscsiv1alpha2.NewIscsiClient, iscsiv1alpha2.IscsiClient.SetMutualChapSecret,
+		&iscsiv1alpha2.SetMutualChapSecretRequest{MutualChapSecret: secret}))
 }
 
 func (d *daemon) close() error {
 	var errs []error
-	for _, e := range []*endpoint{d.disks, d.vols, d.files, d.shares, d.system} {
+	for _, e := range []*endpoint{d.disks, d.vols, d.files, d.shares, d.targets, d.system} {
 		errs = append(errs, e.close())
 	}
 	return errors.Join(errs...)

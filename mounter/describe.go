@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/status"
+
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
@@ -21,6 +23,19 @@ func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.
 
 func (d *daemon) describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error) {
 	return d.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlyVolumeIds: ids})
+}
+
+func (d *daemon) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
+	found, err := d.inspect(ctx, &extensionv1.DescribeNodeRequest{Sessions: true, OnlyVolumeIds: []string{name}})
+	if err != nil {
+		return nil, err
+	}
+	return found.Sessions, nil
+}
+
+func (d *daemon) isMultipath(ctx context.Context, number uint32) (bool, error) {
+	found, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk, &extensionv1.FindDiskRequest{Disk: &extensionv1.Disk{Number: &number}})
+	return isMPIO(found.GetDevice()), err
 }
 
 func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*nodeapi.Description, error) {
@@ -41,6 +56,11 @@ func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeR
 	for _, l := range response.Links {
 		description.Links = append(description.Links, nodeapi.Link{Path: l.Path, VolumeID: l.VolumeId, Stale: l.Stale})
 	}
+	for _, s := range response.Sessions {
+		description.Sessions = append(description.Sessions, nodeapi.Session{
+			Target: s.Target, Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: s.Problems,
+		})
+	}
 	for _, s := range response.Shares {
 		description.Shares = append(description.Shares, nodeapi.Share{
 			Remote: s.Remote, Status: s.Status, User: s.User, Private: s.Private, Answers: s.Answers, Links: s.Links,
@@ -56,12 +76,18 @@ func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, err
 		Number: query.Number, Device: query.Path, Bus: query.Bus, Model: query.Model, SerialNumber: query.Serial, Page83: query.Page83,
 		NvmeNamespaceId: query.NamespaceID, Eui64: query.EUI64, Nguid: query.NGUID, SizeBytes: &query.Size,
 	}
+	if query.Partition != "" {
+		keys.Partitions = []*extensionv1.Partition{{Id: query.Partition}}
+	}
 	if query.SCSI != nil {
 		keys.ScsiAddress = query.SCSI.String()
 	}
 	disk, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk,
 		&extensionv1.FindDiskRequest{Disk: keys, SerialNumberPrefix: query.SerialPrefix, LunId: query.LUN, Adapter: query.Adapter})
 	if err != nil {
+		if numbers := ambiguousOf(err); numbers != nil {
+			return 0, ambiguous(query, numbers)
+		}
 		err = d.explainInspector(err)
 		if cannotTell(err) {
 			return d.findListed(ctx, query, err)
@@ -100,12 +126,32 @@ func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error)
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return 0, newError(failure.NotFound, "find disk with", query.String(), "there is no such disk; rescan the disks if it was just attached")
+		return 0, newError(failure.NotFound, "find disk with", query.String(), "there is no such disk, or Windows has not seen it yet")
 	case 1:
 		return found[0], nil
 	default:
-		return 0, newError(failure.InUse, "find disk with", query.String(), "several disks match: %v; add a key to the query", found)
+		return 0, ambiguous(query, found)
 	}
+}
+
+// ambiguous is the error of the library.
+func ambiguous(query nodeapi.Query, numbers []uint32) error {
+	err := &nodeapi.AmbiguousError{Query: query}
+	for _, number := range numbers {
+		err.Candidates = append(err.Candidates, nodeapi.Disk{Number: &number})
+	}
+	return err
+}
+
+// ambiguousOf returns the disks among the details of a status.
+func ambiguousOf(err error) []uint32 {
+	s, _ := status.FromError(err)
+	for _, detail := range s.Details() {
+		if disks, ok := detail.(*extensionv1.AmbiguousDisks); ok {
+			return disks.GetNumbers()
+		}
+	}
+	return nil
 }
 
 // explainInspector names the pipe of the inspector if the daemon does not serve it there, or the

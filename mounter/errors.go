@@ -8,12 +8,13 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/kubernetes-csi/csi-proxy/client/api"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 // nodeError is every error of the kit. It is the same in both modes: a sentence, a class for package
-// failure and errors.Is, the Windows code if there is one, and a gRPC status, so that the server of
-// a driver can return it as it is.
+// failure and errors.Is, the Windows code if there is one, and a gRPC status with the details of the daemon, so that
+// the server of a driver can return it as it is. If disks cannot be distinguished, it wraps a *node.AmbiguousError.
 type nodeError struct {
 	class failure.Class
 	code  uint32 // of Windows; 0 if there is none
@@ -41,9 +42,20 @@ func during(op, object string, err error) error {
 
 func prefix(op, object string) string { return strings.TrimSpace(op+" "+object) + ": " }
 
-func (e *nodeError) Error() string              { return e.text }
-func (e *nodeError) Unwrap() error              { return e.err }
-func (e *nodeError) FailureClass() string       { return e.class.FailureClass() }
-func (e *nodeError) WindowsCode() uint32        { return e.code }
-func (e *nodeError) Is(target error) bool       { return e.class.Is(target) }
-func (e *nodeError) GRPCStatus() *status.Status { return status.New(e.class.Code(), e.text) }
+func (e *nodeError) Error() string        { return e.text }
+func (e *nodeError) Unwrap() error        { return e.err }
+func (e *nodeError) FailureClass() string { return e.class.FailureClass() }
+func (e *nodeError) WindowsCode() uint32  { return e.code }
+func (e *nodeError) Is(target error) bool { return e.class.Is(target) }
+
+func (e *nodeError) GRPCStatus() *status.Status {
+	s := status.New(e.class.Code(), e.text)
+	if e.code == 0 {
+		return s
+	}
+	detailed, err := s.WithDetails(&api.WindowsError{Code: e.code})
+	if err != nil {
+		return s
+	}
+	return detailed
+}

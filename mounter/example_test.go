@@ -7,7 +7,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -19,7 +18,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := mounter.New(ctx, mountertest.Library(node))
+	m, err := mounter.New(ctx, emulated(node))
 	if err != nil {
 		panic(err)
 	}
@@ -29,7 +28,7 @@ func Example() {
 		staging = "/var/lib/kubelet/plugins/kubernetes.io/csi/disk.example.com/1/globalmount"
 		target  = "/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount"
 	)
-	staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{LUN: "0", Adapter: "1"}})
+	staged, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{LUN: "0", Adapter: "1"}})
 	fmt.Println("staged disk", staged.DiskNumber, err)
 	fmt.Println("published", m.Publish(ctx, staging, target))
 	usage, err := m.Stats(ctx, target)
@@ -51,12 +50,20 @@ func ExampleMounter_Stage_errors() {
 	if err != nil {
 		panic(err)
 	}
-	m, err := mounter.New(ctx, mountertest.Library(node))
+	m, err := mounter.New(ctx, emulated(node))
 	if err != nil {
 		panic(err)
 	}
 	defer m.Close()
-	_, err = m.Stage(ctx, mounter.StageRequest{Path: `C:\var\lib\kubelet\staging`, Disk: nodeapi.Query{Serial: "vol0123"}})
+	_, err = m.Stage(ctx, mounter.StageRequest{Path: `C:\var\lib\kubelet\staging`, Source: mounter.Disk{Serial: "vol0123"}})
 	fmt.Println(errors.Is(err, failure.NotFound), failure.Code(err))
 	// Output: true NotFound
+}
+
+// emulated is Library of package mountertest, which is a module of its own.
+func emulated(node *winsim.Node) mounter.Option {
+	return mounter.WithHosts(mounter.Hosts{
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
+		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
+	})
 }

@@ -29,7 +29,7 @@ type Expanded struct {
 // Pass requiredBytes if you know it: without it, Expand makes Windows look at all disks, because only
 // that shows every new size.
 func (m *Mounter) Expand(ctx context.Context, volumePath string, requiredBytes int64) (Expanded, error) {
-	path, err := Path(volumePath)
+	path, err := m.path(volumePath)
 	if err != nil {
 		return Expanded{}, during(opExpand, volumePath, err)
 	}
@@ -117,7 +117,7 @@ const resizeSlack = 130 << 20
 // larger than its source. The path is where the volume is staged or published. It is false for a
 // share.
 func (m *Mounter) NeedsResize(ctx context.Context, volumePath string) (bool, error) {
-	path, err := Path(volumePath)
+	path, err := m.path(volumePath)
 	if err != nil {
 		return false, during(opResize, volumePath, err)
 	}

@@ -2,12 +2,14 @@ package mounter
 
 import (
 	"context"
-	"errors"
+	"reflect"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
@@ -21,14 +23,29 @@ type Hosts struct {
 	Volume     volumeapi.HostAPI
 	Filesystem fsapi.HostAPI
 	SMB        smbapi.HostAPI
+	ISCSI      iscsiapi.HostAPI
 	// Node returns the whole machine.
 	Node func(...nodeapi.Option) (*nodeapi.Node, error)
+}
+
+// missing returns the name of a host that is nil, or "".
+func (h Hosts) missing() string {
+	for _, host := range []struct {
+		name  string
+		value any
+	}{{"Disk", h.Disk}, {"Volume", h.Volume}, {"Filesystem", h.Filesystem}, {"SMB", h.SMB}, {"ISCSI", h.ISCSI}, {"Node", h.Node}} {
+		switch v := reflect.ValueOf(host.value); {
+		case !v.IsValid(), (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil():
+			return host.name
+		}
+	}
+	return ""
 }
 
 // thisMachine is the machine on which the process runs. On systems other than Windows every call
 // fails with an error that matches errors.ErrUnsupported.
 func thisMachine() Hosts {
-	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New(), Node: nodeapi.New}
+	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New(), ISCSI: iscsiapi.New(), Node: nodeapi.New}
 }
 
 // library is the node in this process.
@@ -38,6 +55,7 @@ type library struct {
 	vols    *volume.Volume
 	files   *filesystem.Filesystem
 	shares  *smb.SMB
+	targets *iscsi.ISCSI
 }
 
 var _ node = (*library)(nil)
@@ -49,14 +67,24 @@ func newLibrary(s *settings) (*library, error) {
 		hosts = &this
 	}
 	l := &library{}
-	var diskErr, volumeErr, fileErr, smbErr, nodeErr error
-	l.disks, diskErr = disk.New(hosts.Disk)
-	l.vols, volumeErr = volume.New(hosts.Volume, volume.WorkingDirs(s.workingDirs...))
-	l.files, fileErr = filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(s.workingDirs...),
-		filesystem.OnRemove(func(ctx context.Context, path string) { l.shares.LinksGone(ctx, path) }))
-	l.shares, smbErr = smb.New(hosts.SMB, l.files, smb.WorkingDirs(s.workingDirs...))
-	l.machine, nodeErr = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...), nodeapi.SMBHost(hosts.SMB))
-	if err := errors.Join(diskErr, volumeErr, fileErr, smbErr, nodeErr); err != nil {
+	var err error
+	if l.disks, err = disk.New(hosts.Disk); err != nil {
+		return nil, err
+	}
+	if l.targets, err = iscsi.New(hosts.ISCSI); err != nil {
+		return nil, err
+	}
+	if l.vols, err = volume.New(hosts.Volume, volume.WorkingDirs(s.workingDirs...)); err != nil {
+		return nil, err
+	}
+	linksGone := filesystem.OnRemove(func(ctx context.Context, path string) { l.shares.LinksGone(ctx, path) })
+	if l.files, err = filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(s.workingDirs...), linksGone); err != nil {
+		return nil, err
+	}
+	if l.shares, err = smb.New(hosts.SMB, l.files, smb.WorkingDirs(s.workingDirs...)); err != nil {
+		return nil, err
+	}
+	if l.machine, err = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...), nodeapi.SMBHost(hosts.SMB)); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -126,9 +154,17 @@ func (l *library) isFormatted(ctx context.Context, id string) (bool, error) {
 	return response.Formatted, err
 }
 
-func (l *library) format(ctx context.Context, id string, options FormatOptions) error {
+func (l *library) health(ctx context.Context, id string) (volumeapi.Health, error) {
+	return l.vols.Health(ctx, id)
+}
+
+func (l *library) repair(ctx context.Context, id string) (volumeapi.Health, error) {
+	return l.vols.Repair(ctx, id, volumeapi.RepairOptions{})
+}
+
+func (l *library) format(ctx context.Context, id, fsType string, options FormatOptions) error {
 	return errOf(l.vols.FormatVolume(ctx, &volume.FormatVolumeRequest{
-		VolumeID: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+		VolumeID: id, FileSystem: fsType, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	}))
 }
 
@@ -145,8 +181,9 @@ func (l *library) mountedAt(ctx context.Context, path string) (string, error) {
 	return response.VolumeID, err
 }
 
-func (l *library) flush(ctx context.Context, id string) error {
-	return errOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id}))
+func (l *library) flush(ctx context.Context, id, path string) (string, error) {
+	response, err := responseOf(l.vols.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: id, TargetPath: path}))
+	return response.Loss, err
 }
 
 func (l *library) grow(ctx context.Context, id string) error {
@@ -173,6 +210,11 @@ func (l *library) leads(ctx context.Context, path string) (bool, error) {
 	return response.IsSymlink, err
 }
 
+func (l *library) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
+	response, err := responseOf(l.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: dir}))
+	return response.Entries, !response.Truncated, err
+}
+
 func (l *library) makeDir(ctx context.Context, path string) error {
 	return errOf(l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path}))
 }
@@ -185,15 +227,46 @@ func (l *library) remove(ctx context.Context, path string) error {
 	return errOf(l.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path}))
 }
 
-func (l *library) mapShare(ctx context.Context, share Share, path string) error {
+func (l *library) mapShare(ctx context.Context, share SMB, path string) error {
 	return errOf(l.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
 		Privacy: smb.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
 	}))
 }
 
-func (l *library) unmapShare(ctx context.Context, remote string) error {
-	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}))
+func (l *library) unmapShare(ctx context.Context, remote, except string) error {
+	return errOf(l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
+}
+
+func (l *library) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
+	return l.machine.SessionsOf(ctx, name)
+}
+
+func (l *library) isMultipath(ctx context.Context, number uint32) (bool, error) {
+	found, err := l.machine.FindDisk(ctx, nodeapi.Query{Number: &number})
+	if err != nil {
+		return false, err
+	}
+	return isMPIO(found.Path), nil
+}
+
+func (l *library) addPortal(ctx context.Context, at portal) error {
+	return errOf(l.targets.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: at.address, TargetPort: at.port}}))
+}
+
+func (l *library) logIn(ctx context.Context, at portal, target string, chap CHAP) error {
+	return errOf(l.targets.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{
+		TargetPortal: &iscsi.TargetPortal{TargetAddress: at.address, TargetPort: at.port}, IQN: target,
+		AuthType: iscsi.AuthenticationType(chap.kind()), ChapUsername: chap.Username, ChapSecret: chap.Secret,
+	}))
+}
+
+func (l *library) logOut(ctx context.Context, target string) error {
+	return errOf(l.targets.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: anyPortal}, IQN: target}))
+}
+
+func (l *library) setMutualSecret(ctx context.Context, secret string) error {
+	return errOf(l.targets.SetMutualChapSecret(ctx, &iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret}))
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

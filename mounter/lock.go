@@ -10,7 +10,7 @@ import (
 
 // locks keeps calls about a path or a disk apart. A caller whose context ends stops waiting at once.
 //
-// Lock order: paths before disks, and paths in the order of their names.
+// Lock order: paths before disks, disks before targets, and paths in the order of their names.
 type locks struct {
 	mu   sync.Mutex
 	held map[string]*held
@@ -48,6 +48,18 @@ func (l *locks) paths(ctx context.Context, paths ...string) (unlock func(), err 
 // disk locks a disk.
 func (l *locks) disk(ctx context.Context, number uint32) (unlock func(), err error) {
 	return l.lock(ctx, "disk "+strconv.FormatUint(uint64(number), 10)) // no path has this form
+}
+
+// target locks an iSCSI target.
+func (l *locks) target(ctx context.Context, name string) (unlock func(), err error) {
+	return l.lock(ctx, "target "+strings.ToLower(name))
+}
+
+// isHeld reports whether a call has or wants a lock.
+func (l *locks) isHeld(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[key] != nil
 }
 
 func (l *locks) lock(ctx context.Context, key string) (unlock func(), err error) {

@@ -1,23 +1,27 @@
 package mounter
 
-import (
-	"context"
-
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-)
+import "context"
 
 // FindDisk returns the number of the disk that has the keys. If Windows has not seen the disk yet,
 // FindDisk makes Windows look for it. A disk that is missing is an error that matches fs.ErrNotExist.
 // Stage does the same; FindDisk is for drivers whose node service passes the number on.
-func (m *Mounter) FindDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
-	number, err := m.find(ctx, query)
-	return number, during("find disk", "", err)
+func (m *Mounter) FindDisk(ctx context.Context, disk Disk) (uint32, error) {
+	const op = "find disk"
+	if err := m.open(); err != nil {
+		return 0, during(op, "", err)
+	}
+	number, err := m.find(ctx, disk)
+	return number, during(op, "", err)
 }
 
 // DiskBytes returns the size of a disk after Windows has looked for a new one.
 func (m *Mounter) DiskBytes(ctx context.Context, number uint32) (int64, error) {
+	const op = "measure"
+	if err := m.open(); err != nil {
+		return 0, during(op, diskName(number), err)
+	}
 	size, err := m.newDiskSize(ctx, number)
-	return size, during("measure", diskName(number), err)
+	return size, during(op, diskName(number), err)
 }
 
 // StagedAt returns the volume at a path, which is where it is staged or published. If no volume is
@@ -26,7 +30,7 @@ func (m *Mounter) DiskBytes(ctx context.Context, number uint32) (int64, error) {
 // and VolumeID is set. Unstage removes what is left in both cases.
 func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, error) {
 	const op = "look for the volume at"
-	path, err := Path(volumePath)
+	path, err := m.path(volumePath)
 	if err != nil {
 		return Staged{}, during(op, volumePath, err)
 	}
@@ -41,7 +45,7 @@ func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, erro
 // Exists reports whether a path exists. A link exists even if it leads nowhere; a
 // mounted folder does not if its volume is gone with its disk.
 func (m *Mounter) Exists(ctx context.Context, path string) (bool, error) {
-	clean, err := Path(path)
+	clean, err := m.path(path)
 	if err != nil {
 		return false, during("look for", path, err)
 	}
@@ -51,7 +55,7 @@ func (m *Mounter) Exists(ctx context.Context, path string) (bool, error) {
 
 // MakeDir makes a folder, and those above it. Stage and Publish make the folders that they need.
 func (m *Mounter) MakeDir(ctx context.Context, path string) error {
-	clean, err := Path(path)
+	clean, err := m.path(path)
 	if err != nil {
 		return during("make folder", path, err)
 	}

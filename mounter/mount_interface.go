@@ -11,7 +11,7 @@ import (
 	"k8s.io/mount-utils"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
 // Mount implements mount.Interface. The source says what is mounted:
@@ -30,18 +30,17 @@ func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 func (m *Mounter) MountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
 	ctx := m.ctx
 	if number, err := strconv.ParseUint(source, 10, 32); err == nil {
-		disk := uint32(number)
 		_, err := m.Stage(ctx, StageRequest{
-			Path: target, Disk: nodeapi.Query{Number: &disk}, FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
+			Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
 		})
 		return err
 	}
 	if isRemote(source) {
-		share := Share{Remote: source}
+		share := SMB{Remote: source}
 		if all := slices.Concat(options, sensitiveOptions); len(all) >= 2 {
 			share.Username, share.Password = all[0], all[1]
 		}
-		_, err := m.Stage(ctx, StageRequest{Path: target, Share: share})
+		_, err := m.Stage(ctx, StageRequest{Path: target, Source: share})
 		return err
 	}
 	return m.mountLocal(ctx, source, target)
@@ -50,7 +49,7 @@ func (m *Mounter) MountSensitive(source, target, fstype string, options, sensiti
 // mountLocal mounts a volume, or links a path.
 func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 	const op = "mount volume at"
-	path, err := Path(target)
+	path, err := m.path(target)
 	if err != nil {
 		return during(op, target, err)
 	}
@@ -62,7 +61,7 @@ func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 		defer unlock()
 		return during(op, path, m.node.mount(ctx, source, path))
 	}
-	from, err := Path(source)
+	from, err := m.path(source)
 	if err != nil {
 		return during(op, path, err)
 	}
@@ -80,10 +79,12 @@ func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 	return during(op, path, m.bind(ctx, from, path))
 }
 
+// volumePrefix is how the id of a volume begins.
+const volumePrefix = `\\?\Volume{`
+
 // isVolume reports whether a source has the form of a volume's id.
 func isVolume(source string) bool {
-	const prefix = `\\?\volume{`
-	return len(source) > len(prefix) && strings.EqualFold(source[:len(prefix)], prefix)
+	return len(source) > len(volumePrefix) && strings.EqualFold(source[:len(volumePrefix)], volumePrefix)
 }
 
 // MountSensitiveWithoutSystemd implements mount.Interface, see Mount.
@@ -97,12 +98,12 @@ func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fst
 	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
 }
 
-// Unmount implements mount.Interface: it writes what is cached, and removes the mounted folder or
-// link. A share is disconnected unless another link uses it. The disk stays online.
+// Unmount implements mount.Interface: it removes a link or, after it has written what is cached, a mounted folder. A share
+// is disconnected unless another link uses it. The disk stays online. Unmount fails while a pod's link leads to the path.
 func (m *Mounter) Unmount(target string) error {
 	const op = "unmount volume at"
 	ctx := m.ctx
-	path, err := Path(target)
+	path, err := m.path(target)
 	if err != nil {
 		return during(op, target, err)
 	}
@@ -117,17 +118,31 @@ func (m *Mounter) Unmount(target string) error {
 // unmount removes what is at a path, which can be a mounted folder, a pod's link to one, or a link to
 // a share.
 func (m *Mounter) unmount(ctx context.Context, path string) error {
-	id, err := m.node.mountedAt(ctx, path)
+	if err := m.checkUnpublished(ctx, path); err != nil {
+		return err
+	}
+	at, err := m.look(ctx, path)
+	if err != nil {
+		return err
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return m.unstageShare(ctx, path, "")
-	case err != nil:
+	case at.kind == fsapi.LinkEntry && isRemote(at.target):
+		err = m.node.unmapShare(ctx, at.target, path)
+	case at.kind == fsapi.MountEntry && at.guessed:
+		_, err = m.node.flush(ctx, at.target, "")
+		err = ignoreMissing(err)
+	case at.kind == fsapi.MountEntry:
+		err = m.node.unmount(ctx, at.target, path)
+	}
+	if err != nil {
 		return err
 	}
-	if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
+	if err := m.remove(ctx, path); err != nil {
 		return err
 	}
-	return m.remove(ctx, path)
+	m.links.forget(path)
+	m.end(path)
+	return nil
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'
@@ -136,15 +151,19 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 //
 // If Windows does not report all mounts, List fails with the class Unavailable.
 func (m *Mounter) List() ([]mount.MountPoint, error) {
+	const op = "list mounts"
+	if err := m.open(); err != nil {
+		return nil, during(op, "", err)
+	}
 	points, err := m.list(m.ctx)
-	return points, during("list mounts", "", err)
+	return points, during(op, "", err)
 }
 
 // GetMountRefs implements mount.Interface: it returns the other paths of the volume or share at a
 // path. The list is empty if nothing is mounted there.
 func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 	const op = "list mounts of the volume at"
-	path, err := Path(pathname)
+	path, err := m.path(pathname)
 	if err != nil {
 		return nil, during(op, pathname, err)
 	}
@@ -157,7 +176,7 @@ func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 // replace it.
 func (m *Mounter) IsLikelyNotMountPoint(file string) (bool, error) {
 	const op = "look at"
-	path, err := Path(file)
+	path, err := m.path(file)
 	if err != nil {
 		return true, during(op, file, err)
 	}

@@ -11,8 +11,8 @@
 //	}
 //	defer m.Close()
 //	_, err = m.Stage(ctx, mounter.StageRequest{
-//		Path: request.GetStagingTargetPath(),
-//		Disk: node.Query{Serial: serial},
+//		Path:   request.GetStagingTargetPath(),
+//		Source: mounter.Disk{Serial: serial},
 //	})
 //
 // Its verbs have the shape of CSI's node service: Stage, Unstage, Publish, Unpublish, Expand,
@@ -26,19 +26,34 @@
 // Paths may have any spelling that the kubelet uses, see Path. The package does no work when it
 // is imported, and compiles and works on every system: package mountertest runs it on an emulated
 // node.
+//
+// The package is v0: its names can change, with a line in the change log.
 package mounter
 
 import (
 	"context"
+	"io/fs"
+	"sync"
+	"sync/atomic"
 
 	"k8s.io/mount-utils"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 // Mounter mounts volumes on a node. It is safe for concurrent use. Close ends its connections.
 type Mounter struct {
-	node  node
-	mode  Mode
-	locks *locks
+	node   node
+	mode   Mode
+	locks  *locks
+	closed *atomic.Bool
+	links  *links
+	mutual *mutualSecret
+	// begun are the sources of the volumes that Stage has begun to stage, by path. With them Unstage also undoes a
+	// call of Stage that was interrupted before anything was at the path.
+	begun *sync.Map
+	// writable are the volumes that Stage has mounted for writing, by id in lower case.
+	writable *sync.Map
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
 	ctx context.Context //nolint:containedctx // mount.Interface is published without
 }
@@ -49,25 +64,50 @@ var _ mount.Interface = (*Mounter)(nil)
 // which one fits, see Detect.
 //
 // In the mode Daemon, New fails if the daemon does not serve the group filesystem, which every
-// driver needs. With the option Wait it waits for the daemon until ctx ends. It connects to the
+// driver needs. With the option WithWait it waits for the daemon until ctx ends. It connects to the
 // other groups at their first use, so a driver needs only the pipes of the groups that it uses.
 func New(ctx context.Context, options ...Option) (*Mounter, error) {
-	s := newSettings()
-	for _, option := range options {
-		option(&s)
+	s := settings{workingDirs: []string{defaultWorkingDir}}
+	mode, err := s.apply(options)
+	if err != nil {
+		return nil, during("open mounter", "", err)
 	}
-	n, mode, err := s.connect(ctx)
+	n, mode, err := s.connect(ctx, mode)
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, writable: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.
 func (m *Mounter) Mode() Mode { return m.mode }
 
-// Close ends the connections to the daemon. A second call does nothing.
-func (m *Mounter) Close() error { return m.node.close() }
+// Close ends the connections to the daemon. Afterwards every method fails with an error that matches
+// fs.ErrClosed. A second call does nothing.
+func (m *Mounter) Close() error {
+	m.closed.Store(true)
+	return m.node.close()
+}
+
+// open fails if the Mounter is closed.
+func (m *Mounter) open() error {
+	if m.closed.Load() {
+		return errClosed()
+	}
+	return nil
+}
+
+// path is Path for the verbs.
+func (m *Mounter) path(path string) (string, error) {
+	if err := m.open(); err != nil {
+		return "", err
+	}
+	return Path(path)
+}
+
+func errClosed() error {
+	return &nodeError{class: failure.InUse, text: "the mounter is closed; open another one with New", err: fs.ErrClosed}
+}
 
 // WithContext returns the same Mounter, whose methods of mount.Interface end with ctx and log to
 // its logger. Those of the Mounter that New returns use the values of New's context, and do not end

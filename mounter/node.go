@@ -3,7 +3,9 @@ package mounter
 import (
 	"context"
 
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // node is what the verbs need of a Windows node. Its two kinds are the two modes. Paths are those
@@ -25,12 +27,18 @@ type node interface {
 	volumes(ctx context.Context, disk uint32) ([]string, error)
 	diskOf(ctx context.Context, volume string) (uint32, error)
 	isFormatted(ctx context.Context, volume string) (bool, error)
-	format(ctx context.Context, volume string, options FormatOptions) error
+	// format makes a file system of a type, which can be empty.
+	format(ctx context.Context, volume, fsType string, options FormatOptions) error
+	health(ctx context.Context, volume string) (volumeapi.Health, error)
+	// repair mends what a spot fix can, on a volume that is mounted nowhere.
+	repair(ctx context.Context, volume string) (volumeapi.Health, error)
 	mount(ctx context.Context, volume, path string) error
 	unmount(ctx context.Context, volume, path string) error
 	// mountedAt returns the volume at a path, or at the end of a link there, even if it does not answer.
 	mountedAt(ctx context.Context, path string) (volume string, err error)
-	flush(ctx context.Context, volume string) error
+	// flush writes what is cached. With the path at which the volume is unmounted next it fails once if the disk
+	// fails; then loss says what may be lost.
+	flush(ctx context.Context, volume, path string) (loss string, err error)
 	// grow makes a volume as large as its disk has room for.
 	grow(ctx context.Context, volume string) error
 	volumeSpace(ctx context.Context, volume string) (Usage, error)
@@ -40,13 +48,27 @@ type node interface {
 	exists(ctx context.Context, path string) (bool, error)
 	// leads reports whether a path is a link or mounted folder whose target exists.
 	leads(ctx context.Context, path string) (bool, error)
+	// list returns what is in a directory, and whether that is all.
+	list(ctx context.Context, dir string) (entries []fsapi.DirectoryEntry, complete bool, err error)
 	makeDir(ctx context.Context, path string) error
 	link(ctx context.Context, path, target string) error
 	// remove removes a link, a mounted folder or an empty folder, and nothing behind it.
 	remove(ctx context.Context, path string) error
 
-	mapShare(ctx context.Context, share Share, path string) error
-	unmapShare(ctx context.Context, remote string) error
+	mapShare(ctx context.Context, share SMB, path string) error
+	// unmapShare disconnects a share unless a link uses it that is not at the path except.
+	unmapShare(ctx context.Context, remote, except string) error
+
+	// sessions returns the sessions of an iSCSI target, or of the target that has the disk with a number.
+	sessions(ctx context.Context, name string) ([]nodeapi.Session, error)
+	// isMultipath reports whether MPIO has claimed a disk.
+	isMultipath(ctx context.Context, disk uint32) (bool, error)
+	// addPortal makes Windows know the targets of a portal.
+	addPortal(ctx context.Context, at portal) error
+	// logIn does nothing if the target has a session with a connection, unless it is another path to its disks.
+	logIn(ctx context.Context, at portal, target string, chap CHAP) error
+	logOut(ctx context.Context, target string) error
+	setMutualSecret(ctx context.Context, secret string) error
 
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
 	// describeVolumes describes at least the volumes with these ids.

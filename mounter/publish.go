@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -23,11 +22,11 @@ const (
 //
 // A link cannot be read-only: the kubelet makes the container's mount read-only.
 func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) error {
-	staging, err := Path(stagingPath)
+	staging, err := m.path(stagingPath)
 	if err != nil {
 		return during(opPublish, targetPath, err)
 	}
-	target, err := Path(targetPath)
+	target, err := m.path(targetPath)
 	if err != nil {
 		return during(opPublish, targetPath, err)
 	}
@@ -43,18 +42,6 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 		return during(opPublish, target, err)
 	}
 	return during(opPublish, target, m.bind(ctx, staging, target))
-}
-
-// remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can
-// do about it: the API has an option for that, and the mounter has none.
-func (m *Mounter) remove(ctx context.Context, path string) error {
-	err := m.node.remove(ctx, path)
-	what, _, isFull := strings.Cut(failure.Message(err), "; set force")
-	if !isFull {
-		return err
-	}
-	code, _ := failure.WindowsCode(err)
-	return &nodeError{class: failure.InUse, code: code, text: what + "; files that are not of a volume stay, so move them away"}
 }
 
 func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
@@ -76,6 +63,7 @@ func (m *Mounter) bind(ctx context.Context, source, target string) error {
 			return err
 		}
 	}
+	m.links.add(target, source) // before it is there, so that no link is missed
 	err := m.node.link(ctx, target, source)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -91,7 +79,7 @@ func (m *Mounter) bind(ctx context.Context, source, target string) error {
 // Unpublish removes a pod's link. The volume and its data stay. If nothing is there, Unpublish
 // succeeds. It fails if the path is a folder with content.
 func (m *Mounter) Unpublish(ctx context.Context, targetPath string) error {
-	target, err := Path(targetPath)
+	target, err := m.path(targetPath)
 	if err != nil {
 		return during(opUnpublish, targetPath, err)
 	}
@@ -101,5 +89,9 @@ func (m *Mounter) Unpublish(ctx context.Context, targetPath string) error {
 	}
 	defer unlock()
 	klog.FromContext(ctx).V(4).Info("Unpublishing", "target", target)
-	return during(opUnpublish, target, m.remove(ctx, target))
+	err = m.remove(ctx, target)
+	if err == nil {
+		m.links.forget(target)
+	}
+	return during(opUnpublish, target, err)
 }

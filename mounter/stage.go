@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/klog/v2"
 
@@ -13,17 +12,17 @@ import (
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
-// StageRequest says what to stage, and where. One of Disk and Share is required.
+// StageRequest says what to stage, and where. Path and Source are required.
 type StageRequest struct {
 	// Path is the staging path.
 	Path string
-	// Disk says which disk holds the volume, by any key: LUN, serial number, page 83, NVMe ids,
-	// number. The disk must have one volume, or be blank.
-	Disk nodeapi.Query
-	// Share is an SMB share, for a volume on a server.
-	Share Share
-	// FSType is the file system of a disk: empty or ntfs, in any case.
+	// Source is what the volume is on. A disk must have one volume, or be blank.
+	Source Source
+	// FSType is the file system of a disk that has none: ntfs, which is also the default, or refs, in any case. Editions
+	// of Windows that cannot make ReFS refuse it. A file system that is there is kept.
 	FSType string
+	// Check is what to do about a volume that is dirty or damaged.
+	Check Check
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
 	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
@@ -44,44 +43,20 @@ type FormatOptions struct {
 	RootAccess string
 }
 
-// Share is an SMB share with what is needed to connect to it.
-type Share struct {
-	// Remote is \\server\share, or a directory in the share. Slashes can be of either kind.
-	Remote string
-	// Username is the account, DOMAIN\user or user@domain if it is in a domain. Without a name the
-	// server must admit guests.
-	Username string
-	// Password is never logged.
-	Password string
-	// Privacy says whether the server must encrypt. The default is that of the daemon's flag, or
-	// required.
-	Privacy Privacy
-	// RefuseOtherUser fails the call if the share is in use with another user, whose rights the
-	// volume would get.
-	RefuseOtherUser bool
-}
-
-// Privacy says whether a server must encrypt what it sends and receives.
-type Privacy int
-
-// The values of Privacy.
-const (
-	PrivacyDefault Privacy = iota
-	PrivacyRequired
-	PrivacyNotRequired
-)
-
 // Staged is a staged volume.
 type Staged struct {
 	// DiskNumber is the number that Windows gave the disk, and VolumeID its volume. Both are empty
 	// for a share.
 	DiskNumber uint32
 	VolumeID   string
+	// Paths is how many paths lead to the disk of an iSCSI target: with MPIO, one for each portal that answers.
+	Paths int
 }
 
 const opStage = "stage volume at"
 
-// Stage makes a volume appear at the staging path.
+// Stage makes a volume appear at the staging path. It looks at the path first: if another volume is there, or
+// files, it fails and changes nothing.
 //
 // A disk is found by its keys; if Windows has not seen it yet, Stage makes Windows look for it. It
 // comes online and writable. A blank disk gets a partition and a file system; one with data keeps
@@ -90,10 +65,11 @@ const opStage = "stage volume at"
 //
 // A share is connected, and the path becomes a link to it. An empty folder at the path is replaced.
 func (m *Mounter) Stage(ctx context.Context, request StageRequest) (Staged, error) {
-	path, err := Path(request.Path)
+	path, err := m.path(request.Path)
 	if err != nil {
 		return Staged{}, during(opStage, request.Path, err)
 	}
+	request.Source = sourceOf(request.Source)
 	if err := request.check(); err != nil {
 		return Staged{}, during(opStage, path, err)
 	}
@@ -102,63 +78,44 @@ func (m *Mounter) Stage(ctx context.Context, request StageRequest) (Staged, erro
 		return Staged{}, during(opStage, path, err)
 	}
 	defer unlock()
-	if request.Share.Remote != "" {
-		return Staged{}, during(opStage, path, m.stageShare(ctx, path, request.Share))
-	}
-	staged, err := m.stageDisk(ctx, path, request)
+	staged, err := request.Source.stage(ctx, m, path, request)
 	return staged, during(opStage, path, err)
 }
 
 func (r StageRequest) check() error {
-	const op = "check request"
-	disk, share := r.Disk != nodeapi.Query{}, r.Share.Remote != ""
-	switch {
-	case !r.isText():
-		return newError(failure.Invalid, op, "", "one of its texts is not valid UTF-8")
-	case disk == share:
-		return newError(failure.Invalid, op, "", "it must have either a disk or a share")
-	case share && r.FSType != "":
-		return newError(failure.Invalid, op, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
-	case share && r.Format != FormatOptions{}:
-		return newError(failure.Invalid, op, "", "a share is not formatted; remove the format options")
-	case share && r.ReadOnly:
-		return newError(failure.Invalid, op, "", "a share cannot be staged read-only; use an account of the server that can only read")
-	case r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs"):
-		return newError(failure.Unsupported, op, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
+	if r.Source == nil {
+		return newError(failure.Invalid, opCheck, "", "it has no source; set Source to a Disk, SMB or ISCSI")
 	}
-	return nil
+	if err := r.Check.check(); err != nil {
+		return err
+	}
+	return r.Source.check(r)
 }
 
-// isText reports whether the daemon can read the request as the library does: gRPC sends no other text.
-func (r StageRequest) isText() bool {
-	for _, text := range []string{
-		r.Share.Remote, r.Share.Username, r.Share.Password, r.FSType, r.Format.Label, r.Format.RootAccess,
-		r.Disk.Path, r.Disk.Bus, r.Disk.Model, r.Disk.Serial, r.Disk.SerialPrefix, r.Disk.Page83, r.Disk.LUN, r.Disk.Adapter, r.Disk.EUI64, r.Disk.NGUID,
-	} {
-		if !utf8.ValidString(text) {
-			return false
-		}
-	}
-	return true
-}
-
-func (m *Mounter) stageDisk(ctx context.Context, path string, request StageRequest) (Staged, error) {
-	number, err := m.find(ctx, request.Disk)
-	if err != nil {
-		return Staged{}, err
-	}
+// stageDisk mounts the volume of a disk at a path, where there is the volume that checkFree has returned.
+func (m *Mounter) stageDisk(ctx context.Context, number uint32, path, there string, request StageRequest) (Staged, error) {
 	unlock, err := m.locks.disk(ctx, number)
 	if err != nil {
 		return Staged{}, err
 	}
 	defer unlock()
-	// A path that is not allowed is an error before the disk is changed.
-	if _, err := m.node.exists(ctx, path); err != nil {
-		return Staged{}, err
+	if there != "" {
+		switch on, err := m.node.diskOf(ctx, there); {
+		case errors.Is(err, fs.ErrNotExist): // it is replaced
+			there = ""
+		case err != nil:
+			return Staged{}, err
+		case on != number:
+			return Staged{}, newError(failure.Exists, "look at", path, "a volume of disk %d is mounted there; unstage that volume first", on)
+		}
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
-	id, err := m.prepare(ctx, number, path, request)
+	m.begin(path, request.Source)
+	id, err := m.prepare(ctx, number, path, there, request)
 	if err != nil {
+		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
+			m.end(path)
+		}
 		return Staged{}, err
 	}
 	if err := m.clearPath(ctx, path, id); err != nil {
@@ -167,11 +124,20 @@ func (m *Mounter) stageDisk(ctx context.Context, path string, request StageReque
 	if err := m.node.mount(ctx, id, path); err != nil {
 		return Staged{}, err
 	}
+	if !request.ReadOnly {
+		m.writable.Store(strings.ToLower(id), true)
+	}
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
 
+// begin remembers the source of a volume, until end.
+func (m *Mounter) begin(path string, source Source) { m.begun.Store(pathKey(path), source.keys()) }
+
+func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
+
 // find returns the number of a disk. One that was just attached may need a rescan to be seen.
-func (m *Mounter) find(ctx context.Context, query nodeapi.Query) (uint32, error) {
+func (m *Mounter) find(ctx context.Context, disk Disk) (uint32, error) {
+	query := nodeapi.Query(disk)
 	number, err := m.node.findDisk(ctx, query)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return number, err
@@ -183,9 +149,13 @@ func (m *Mounter) find(ctx context.Context, query nodeapi.Query) (uint32, error)
 }
 
 // prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
-func (m *Mounter) prepare(ctx context.Context, number uint32, path string, request StageRequest) (string, error) {
+func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string, request StageRequest) (string, error) {
 	if request.ReadOnly {
-		return m.prepareReadOnly(ctx, number, path)
+		id, err := m.prepareReadOnly(ctx, number, path, there)
+		if err != nil || there != "" {
+			return id, err
+		}
+		return id, m.checkHealth(ctx, id, request)
 	}
 	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
 	// only when it is writable; PartitionDisk sees to that.
@@ -207,16 +177,18 @@ func (m *Mounter) prepare(ctx context.Context, number uint32, path string, reque
 	switch formatted, err := m.node.isFormatted(ctx, id); {
 	case err != nil:
 		return "", err
-	case formatted:
+	case formatted && there != "": // pods may use it
 		return id, nil
+	case formatted:
+		return id, m.checkHealth(ctx, id, request)
 	}
-	return id, m.node.format(ctx, id, request.Format)
+	return id, m.node.format(ctx, id, request.FSType, request.Format)
 }
 
 // prepareReadOnly writes nothing to the disk, and gives Windows no moment to do so. A disk that is not
 // fit for it is released, because nothing will be unstaged.
-func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path string) (string, error) {
-	if err := m.unmountWritable(ctx, number, path); err != nil {
+func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path, there string) (string, error) {
+	if err := m.unmountWritable(ctx, number, path, there); err != nil {
 		return "", err
 	}
 	if err := m.node.onlineReadOnly(ctx, number); err != nil {
@@ -230,7 +202,7 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path strin
 		}
 	}
 	if failure.ClassOf(err) == failure.InUse {
-		if releaseErr := m.letGo(ctx, number, false); releaseErr != nil {
+		if releaseErr := m.letGo(ctx, number, path, "", false); releaseErr != nil {
 			klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", releaseErr.Error())
 		}
 	}
@@ -238,20 +210,19 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path strin
 }
 
 // unmountWritable takes a writable disk away from the staging path, where an earlier life may have left
-// it: to become read-only it goes offline, which is refused for a disk that is mounted.
-func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path string) error {
+// it: to become read-only it goes offline, which is refused for a disk that is mounted. A pod that uses it keeps it.
+func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path, there string) error {
+	if there == "" {
+		return nil
+	}
 	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil || readOnly {
 		return err
 	}
-	id, err := m.node.mountedAt(ctx, path)
-	if err != nil {
-		return ignoreMissing(err)
+	if err := m.checkUnpublished(ctx, path); err != nil {
+		return err
 	}
-	if on, err := m.node.diskOf(ctx, id); err != nil || on != number {
-		return ignoreMissing(err)
-	}
-	return m.node.unmount(ctx, id, path)
+	return m.node.unmount(ctx, there, path)
 }
 
 func errBlank(number uint32) error {

@@ -12,7 +12,7 @@ const opStats = "measure volume at"
 // Stats measures the volume at a path: where it is staged, a pod's link to it, or a link to a share.
 // If nothing is there, the error matches fs.ErrNotExist.
 func (m *Mounter) Stats(ctx context.Context, volumePath string) (Usage, error) {
-	path, err := Path(volumePath)
+	path, err := m.path(volumePath)
 	if err != nil {
 		return Usage{}, during(opStats, volumePath, err)
 	}

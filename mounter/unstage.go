@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -17,23 +19,23 @@ import (
 type UnstageRequest struct {
 	// Path is the staging path.
 	Path string
-	// Offline takes the disk offline afterwards, so that it can be detached without loss. The disk
+	// Offline takes the disk offline, so that it can be detached without loss. The disk
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Disk are the keys of the disk. With them, a repetition takes the disk offline and makes it
-	// writable even if an earlier call was interrupted after it had unmounted the volume.
-	Disk nodeapi.Query
-	// Remote is the share that was staged. With it, a repetition disconnects the share even if an
-	// earlier call was interrupted after it had removed the link.
-	Remote string
+	// Source is what was staged. It is not required. With it, Unstage also undoes a Stage that was
+	// interrupted before anything was at the path, if the driver was restarted since.
+	Source Source
 }
 
 const opUnstage = "unstage volume at"
 
-// Unstage undoes Stage: it writes what is cached, takes the volume away from the path, and removes
-// the path. A volume whose disk is gone is unmounted, too. A share is disconnected unless another
-// link uses it. If nothing is there, Unstage succeeds.
+// Unstage undoes Stage: it writes what is cached, takes the disk offline if it should, takes the volume
+// away from the path, and removes the path. A volume whose disk is gone is unmounted, too. A share is
+// disconnected unless another link uses it. If nothing is there, Unstage succeeds. While a pod's link leads
+// to the path, it fails with the code FailedPrecondition.
+//
+// The path goes last, so that a repetition completes an interrupted call with nothing but the path.
 //
 // A disk that is read-only goes offline, and becomes writable there: Windows keeps the flag for the
 // place of a disk, and the next disk at that place would be read-only. This needs no memory of Stage,
@@ -43,13 +45,18 @@ const opUnstage = "unstage volume at"
 //
 // If the disk fails to take what is cached, Unstage fails, and the volume stays at the path. A
 // repetition that meets the same failure unmounts it, and logs what may be lost; with a daemon, the
-// daemon's log has it.
+// daemon's log has it. If the disk cannot go offline then, it stays as it is.
 //
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
-	path, err := Path(request.Path)
+	path, err := m.path(request.Path)
 	if err != nil {
 		return during(opUnstage, request.Path, err)
+	}
+	if request.Source = sourceOf(request.Source); request.Source != nil {
+		if err := request.Source.check(StageRequest{}); err != nil {
+			return during(opUnstage, path, err)
+		}
 	}
 	unlock, err := m.locks.paths(ctx, path)
 	if err != nil {
@@ -60,68 +67,102 @@ func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
 }
 
 func (m *Mounter) unstage(ctx context.Context, path string, request UnstageRequest) error {
-	id, err := m.node.mountedAt(ctx, path)
-	switch {
-	case err == nil:
-		return m.unstageVolume(ctx, path, id, request)
-	case !errors.Is(err, fs.ErrNotExist):
+	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	if err := m.unstageShare(ctx, path, request.Remote); err != nil {
+	if begun, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
+		request.Source, _ = begun.(Source)
+	}
+	if err := m.takeAway(ctx, path, request); err != nil {
 		return err
 	}
-	if request.Disk == (nodeapi.Query{}) {
-		return nil
-	}
-	number, err := m.node.findDisk(ctx, request.Disk)
-	switch {
-	case errors.Is(err, fs.ErrNotExist): // it is detached already
-		return nil
-	case failure.ClassOf(err) == failure.InUse:
-		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
-		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", path, "reason", err.Error())
-		return nil
-	case err != nil:
-		return err
-	}
-	unlock, err := m.locks.disk(ctx, number)
+	m.end(path)
+	return nil
+}
+
+// takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
+func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest) error {
+	at, err := m.look(ctx, path)
 	if err != nil {
 		return err
 	}
-	defer unlock()
-	return m.letGo(ctx, number, request.Offline)
+	switch {
+	case at.kind == fsapi.MountEntry:
+		return m.unstageVolume(ctx, path, at.target, request)
+	case at.kind == fsapi.LinkEntry && isRemote(at.target):
+		return m.unstageShare(ctx, path, at.target)
+	case at.kind == fsapi.LinkEntry && !at.guessed:
+		return newError(failure.InUse, "look at", path, "it is a link to %s, not a staged volume; a pod may use it", at.target)
+	case at.kind == fsapi.SubdirectoryEntry:
+		if err := m.checkEmpty(ctx, path); err != nil {
+			return err
+		}
+	case at.kind == fsapi.FileEntry:
+		return errForeign("look at", path, "it is not a folder", 0)
+	}
+	switch {
+	case request.Source != nil:
+		if err := request.Source.release(ctx, m, path, request); err != nil {
+			return err
+		}
+	case at.kind == fsapi.LinkEntry:
+		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not report where the link leads", "path", path)
+	}
+	return m.remove(ctx, path)
 }
 
-// unstageVolume unmounts a volume, which may be gone.
+// unstageVolume takes a volume from a path. Its disk, or only the volume while the disk is offline, may be gone.
 func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request UnstageRequest) error {
-	number, err := m.node.diskOf(ctx, id)
-	gone := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !gone {
+	number, found, err := m.diskBehind(ctx, id)
+	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).V(4).Info("Unstaging volume", "path", path, "volume", id, "gone", gone)
-	if !gone {
+	klog.FromContext(ctx).V(4).Info("Unstaging volume", "path", path, "volume", id, "gone", !found)
+	if found {
 		unlock, err := m.locks.disk(ctx, number)
 		if err != nil {
 			return err
 		}
 		defer unlock()
+		if err := m.letGoTarget(ctx, number, path, id, request.Offline); err != nil {
+			return err
+		}
+	} else if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
+		if err := m.leave(ctx, s.Target, path); err != nil {
+			return err
+		}
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
 	}
-	if err := m.remove(ctx, path); err != nil {
-		return err
+	return m.remove(ctx, path)
+}
+
+// diskBehind returns the disk of a volume, also if the disk is offline, as an interrupted call of Unstage leaves it.
+// Windows then does not know the volume, but usually names volumes after their partitions.
+func (m *Mounter) diskBehind(ctx context.Context, id string) (number uint32, found bool, err error) {
+	number, err = m.node.diskOf(ctx, id)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return number, err == nil, err
 	}
-	if gone {
-		return nil
+	number, err = m.node.findDisk(ctx, nodeapi.Query{Partition: strings.TrimSuffix(id[len(volumePrefix):], `}\`)})
+	switch failure.ClassOf(err) {
+	case failure.None:
+		return number, true, nil
+	case failure.NotFound, failure.InUse: // it is gone, or copies cannot be distinguished
+		return 0, false, nil
+	case failure.Unavailable, failure.Unsupported:
+		klog.FromContext(ctx).Info("A volume does not exist any more, and its disk cannot be found", "volume", id, "reason", err.Error())
+		return 0, false, nil
+	default:
+		return 0, false, err
 	}
-	return m.letGo(ctx, number, request.Offline)
 }
 
 // letGo takes a disk offline if it must be so or is read-only, and makes it writable. It leaves a disk
-// alone that is mounted somewhere: a pod may use it. A drive letter keeps only a writable disk online.
-func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error {
+// alone that is mounted at another path: a pod may use it. A drive letter keeps only a writable disk online. The volume
+// with the id is at the path, and is flushed before; both may be empty.
+func (m *Mounter) letGo(ctx context.Context, number uint32, path, id string, offline bool) error {
 	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil {
 		return m.unlessGone(ctx, number, err)
@@ -129,25 +170,33 @@ func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error 
 	if !offline && !readOnly {
 		return nil
 	}
-	pathsOf := m.pathsOf
-	if readOnly {
-		pathsOf = m.foldersOf
-	}
-	paths, err := pathsOf(ctx, number)
+	paths, err := m.pathsOf(ctx, number)
 	if err != nil {
 		return m.unlessGone(ctx, number, err)
 	}
-	if len(paths) > 0 {
-		klog.FromContext(ctx).Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", paths)
+	log := klog.FromContext(ctx)
+	others := slices.DeleteFunc(paths, func(other string) bool {
+		return pathKey(other) == pathKey(path) || readOnly && len(pathKey(other)) == len("c:")
+	})
+	if len(others) > 0 {
+		log.Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", others)
 		return nil
 	}
-	if err := m.node.setOnline(ctx, number, false); err != nil {
-		return m.unlessGone(ctx, number, err)
+	loss := ""
+	if id != "" {
+		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
+			return err
+		}
 	}
-	if !readOnly {
+	err = m.node.setOnline(ctx, number, false)
+	if err == nil && readOnly {
+		err = m.makeWritable(ctx, number)
+	}
+	if err != nil && loss != "" && ctx.Err() == nil {
+		log.Error(err, "Disk stays as it is, because it has failed; what was written last may be lost", "disk", number, "path", path, "flush", loss)
 		return nil
 	}
-	return m.unlessGone(ctx, number, m.makeWritable(ctx, number))
+	return m.unlessGone(ctx, number, err)
 }
 
 // pathsOf returns where the volumes of a disk are mounted. An offline disk has none.
@@ -161,12 +210,6 @@ func (m *Mounter) pathsOf(ctx context.Context, number uint32) ([]string, error) 
 		return nil, nil
 	}
 	return paths, err
-}
-
-// foldersOf is pathsOf without drive letters.
-func (m *Mounter) foldersOf(ctx context.Context, number uint32) ([]string, error) {
-	paths, err := m.pathsOf(ctx, number)
-	return slices.DeleteFunc(paths, func(path string) bool { return len(pathKey(path)) == len("c:") }), err
 }
 
 // unlessGone forgives an error if the disk is gone. One question that a disk does not answer is no

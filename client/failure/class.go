@@ -17,6 +17,8 @@
 //
 // The library does not import this package. It knows errors of the library by their methods
 // FailureClass and WindowsCode. A driver's own error types may have them, too.
+//
+// Within v1 it grows compatibly; a driver must expect classes that it does not know.
 package failure
 
 import (

@@ -65,10 +65,10 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	var options []mounter.Option
 	switch *mode {
 	case "proxy":
-		options = []mounter.Option{mounter.In(mounter.Daemon), mounter.Wait()}
+		options = []mounter.Option{mounter.WithMode(mounter.Daemon), mounter.WithWait()}
 	case "library":
 		// A HostProcess container has no other limit.
-		options = []mounter.Option{mounter.In(mounter.Library), mounter.WorkingDirs(*kubelet)}
+		options = []mounter.Option{mounter.WithMode(mounter.Library), mounter.WithWorkingDirs(*kubelet)}
 	default:
 		return fmt.Errorf("-mode must be proxy or library, got %q", *mode)
 	}

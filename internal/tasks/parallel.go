@@ -6,12 +6,16 @@ import (
 	"time"
 )
 
-// maxConcurrent is how many objects are asked at the same time. Healthy ones answer in
-// microseconds: this is not for speed, but for the few that do not answer.
-const maxConcurrent = 8
+const (
+	// maxConcurrent is how many objects are asked at the same time. Healthy ones answer in microseconds.
+	maxConcurrent = 8
+
+	// slotTime is how long an object that does not answer counts as one of these: any number can hang at once.
+	slotTime = 50 * time.Millisecond
+)
 
 // Each calls do for 0 to n-1, several at a time and each with its own time limit, and returns
-// their errors when all are done. So an object that does not answer does not delay the others. A
+// their errors when all are done. So objects that do not answer do not delay the others. A
 // panic in do becomes the error of that call, see Recover.
 func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.Context, i int) error) []error {
 	failures := make([]error, n)
@@ -20,7 +24,9 @@ func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.C
 	for i := range n {
 		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-slots }()
+			leave := sync.OnceFunc(func() { <-slots })
+			defer leave()
+			defer time.AfterFunc(slotTime, leave).Stop()
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			failures[i] = Recover(ctx, func(ctx context.Context) error { return do(ctx, i) })

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -54,6 +55,23 @@ func TestEach_Limit(t *testing.T) {
 	if failures[0] != nil || !errors.Is(failures[1], context.DeadlineExceeded) {
 		t.Error(failures)
 	}
+}
+
+// TestEach_ManyHang: however many hang, all are asked, and those behind them answer.
+func TestEach_ManyHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		failures := tasks.Each(t.Context(), 100, 5*time.Second, func(ctx context.Context, i int) error {
+			if i == 99 {
+				return nil
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(begin); took > 6*time.Second || failures[0] == nil || failures[99] != nil {
+			t.Errorf("%s, %v", took, failures)
+		}
+	})
 }
 
 // TestEach_Panic: a panic is the error of its object, and is logged with its stack.

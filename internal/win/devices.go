@@ -85,6 +85,10 @@ type Disks interface {
 	// winerr.WMINotFound.
 	ResizePartition(ctx context.Context, disk uint32, partition GUID, size int64) error
 
+	// DiskHealth is what the storage service knows of the disks, by their numbers: MSFT_PhysicalDisk. A disk that it
+	// does not know, which may be new, is missing.
+	DiskHealth(ctx context.Context) (map[uint32]DiskHealth, error)
+
 	// UpdateDisk is IOCTL_DISK_UPDATE_PROPERTIES: Windows reads the table again.
 	UpdateDisk(ctx context.Context, d Device) error
 

@@ -77,6 +77,8 @@ func fill(v reflect.Value, text string) {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0), text)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
 	case reflect.Array:
 		fill(v.Index(0), text)
 	case reflect.Bool:

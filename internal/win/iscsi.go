@@ -114,6 +114,10 @@ type Login struct {
 	// The caller owns the secret: a machine that may need it after the call copies it.
 	User   string
 	Secret Secret
+	// Multipath allows a session beside others of the target. Without multipathing software, that is MPIO,
+	// "data corruption will occur on the target":
+	// https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_login_options
+	Multipath bool
 }
 
 // SessionID is ISCSI_UNIQUE_SESSION_ID.
@@ -129,6 +133,8 @@ type Session struct {
 	TargetNodeName string
 	TargetName     string
 	Connections    uint32 // 0 while Windows tries to connect again
+	// Portals are where the connections lead. A target may have redirected a login to another of its portals.
+	Portals []TargetPortal
 }
 
 // IsOf reports whether it is a session of a target.

@@ -48,6 +48,9 @@ type Volumes interface {
 	// NTFSVolumeData is FSCTL_GET_NTFS_VOLUME_DATA.
 	NTFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeData, error)
 
+	// ReFSVolumeData is FSCTL_GET_REFS_VOLUME_DATA.
+	ReFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeData, error)
+
 	// ExtendVolume is FSCTL_EXTEND_VOLUME; sectors is the new total size.
 	ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error
 
@@ -71,7 +74,20 @@ type Volumes interface {
 	// files: nothing may ever be done to their disks.
 	SystemVolumes(ctx context.Context) ([]VolumeID, error)
 
-	// Format formats a volume with NTFS, quickly, destroying what is there:
+	// VolumeDirty reports the dirty bit: FSCTL_IS_VOLUME_DIRTY. It is set while the file system may be inconsistent.
+	// NTFS answers ERROR_FILE_CORRUPT (1392) if it cannot read the bit itself.
+	VolumeDirty(ctx context.Context, id VolumeID) (bool, error)
+
+	// VolumeHealth is what the storage service knows of a volume's file system, or with an empty id of all volumes:
+	// MSFT_Volume.HealthStatus. A volume that it does not know, which may be new, is missing.
+	VolumeHealth(ctx context.Context, id VolumeID) (map[VolumeID]VolumeHealth, error)
+
+	// RepairVolume is MSFT_Volume.Repair. It takes from seconds to hours, and goes on after ctx has ended. What the
+	// method returns comes as a winerr.StorageCode; for a volume that the service does not know it is
+	// winerr.WMINotFound.
+	RepairVolume(ctx context.Context, id VolumeID, how Repair) error
+
+	// Format formats a volume, quickly, destroying what is there:
 	// MSFT_Volume.Format. It takes seconds, and goes on after ctx has ended. What the
 	// method returns comes as a winerr.StorageCode. The storage service may not know
 	// a new volume yet: winerr.WMINotFound, or winerr.StorageCacheOutOfDate.
@@ -113,6 +129,7 @@ type FileSystemInfo struct {
 
 // FormatOptions are what a format can choose. Zero values leave the choice to Windows.
 type FormatOptions struct {
+	FileSystem  string // NTFS, which is also the zero value, or ReFS
 	ClusterSize uint32 // in bytes
 	Label       string
 }
@@ -129,13 +146,14 @@ type Space struct {
 	Free  int64 // of a volume without regard to quotas
 }
 
-// NTFSVolumeData is the part of NTFS_VOLUME_DATA_BUFFER that we use.
+// NTFSVolumeData is the part of NTFS_VOLUME_DATA_BUFFER that we use, and of REFS_VOLUME_DATA_BUFFER the same part.
 type NTFSVolumeData struct {
-	Sectors         int64 // one less than the file system occupies: the backup boot sector
+	Sectors         int64 // of NTFS one less than it occupies: the backup boot sector
 	TotalClusters   int64
 	FreeClusters    int64
 	BytesPerSector  uint32
 	BytesPerCluster uint32
+	ReFS            bool
 }
 
 // VolumeOf returns the volume with which a location or another path by volume begins.

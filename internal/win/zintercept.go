@@ -217,6 +217,16 @@ func (m *machine) ResizePartition(ctx context.Context, disk uint32, partition GU
 	return err
 }
 
+func (m *machine) DiskHealth(ctx context.Context) (map[uint32]DiskHealth, error) {
+	c := call[nothing, map[uint32]DiskHealth]{}
+	c.Call = Call{Method: "DiskHealth", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DiskHealth(ctx)
+		return err
+	})
+	return c.result, err
+}
+
 func (m *machine) UpdateDisk(ctx context.Context, d Device) error {
 	c := call[args1[Device], nothing]{args: args1[Device]{d}}
 	c.Call = Call{Method: "UpdateDisk", of: &c.args, names: "d"}
@@ -317,6 +327,16 @@ func (m *machine) NTFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeDa
 	return c.result, err
 }
 
+func (m *machine) ReFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeData, error) {
+	c := call[args1[VolumeID], NTFSVolumeData]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "ReFSVolumeData", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReFSVolumeData(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
+}
+
 func (m *machine) ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error {
 	c := call[args2[VolumeID, int64], nothing]{args: args2[VolumeID, int64]{id, sectors}}
 	c.Call = Call{Method: "ExtendVolume", of: &c.args, names: "id sectors"}
@@ -375,6 +395,36 @@ func (m *machine) SystemVolumes(ctx context.Context) ([]VolumeID, error) {
 		return err
 	})
 	return c.result, err
+}
+
+func (m *machine) VolumeDirty(ctx context.Context, id VolumeID) (bool, error) {
+	c := call[args1[VolumeID], bool]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "VolumeDirty", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeDirty(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
+}
+
+func (m *machine) VolumeHealth(ctx context.Context, id VolumeID) (map[VolumeID]VolumeHealth, error) {
+	c := call[args1[VolumeID], map[VolumeID]VolumeHealth]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "VolumeHealth", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeHealth(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
+}
+
+func (m *machine) RepairVolume(ctx context.Context, id VolumeID, how Repair) error {
+	c := call[args2[VolumeID, Repair], nothing]{args: args2[VolumeID, Repair]{id, how}}
+	c.Call = Call{Method: "RepairVolume", of: &c.args, names: "id how"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RepairVolume(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) Format(ctx context.Context, id VolumeID, options FormatOptions) error {

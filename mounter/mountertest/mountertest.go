@@ -3,7 +3,10 @@
 //	node, err := winsim.New(winsim.Default())
 //	m, err := mounter.New(ctx, mountertest.Library(node))
 //
-// A driver's test that passes with Library and with Daemon works with both.
+// A driver's test that passes with Library and with NewDaemon works with both.
+//
+// The package is v0, as package mounter, and a module of its own: it requires newer versions of other modules than the
+// mounter does. Tests that must not raise those of the driver are in a module apart.
 package mountertest
 
 import (
@@ -11,6 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
@@ -20,56 +27,127 @@ import (
 
 // Library makes a Mounter work on an emulated node in the mode Library.
 func Library(node *winsim.Node) mounter.Option {
-	return mounter.On(mounter.Hosts{
-		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+	return mounter.WithHosts(mounter.Hosts{
+		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
 	})
 }
 
-// T is the part of testing.TB that Daemon needs.
+// T is the part of testing.TB that a Daemon needs.
 type T interface {
 	Helper()
 	Cleanup(func())
 	Context() context.Context
 	Fatalf(format string, args ...any)
 	Errorf(format string, args ...any)
+	Log(args ...any)
 }
 
-// Daemon serves an emulated node until the end of a test, and makes a Mounter work on it in the mode
-// Daemon. Several nodes can be served at once, except on Windows.
-func Daemon(t T, node *winsim.Node) mounter.Option {
+// Daemon is CSI Proxy on an emulated node. Its log is that of the test.
+type Daemon struct {
+	t      T
+	node   *winsim.Node
+	config serve.Config
+	log    *testLog
+	stop   func() // nil while it does not run
+}
+
+// NewDaemon serves an emulated node until the end of a test. Several nodes can be served at once, except on Windows,
+// where pipes have fixed names.
+func NewDaemon(t T, node *winsim.Node) *Daemon {
 	t.Helper()
-	return DaemonWith(t, node, serve.Config{})
+	return NewDaemonWith(t, node, serve.Config{})
 }
 
-// DaemonWith is Daemon for a server with other settings. It chooses the SocketDir and Ready.
-func DaemonWith(t T, node *winsim.Node, config serve.Config) mounter.Option {
+// NewDaemonWith is NewDaemon with other settings. It chooses the SocketDir and Ready.
+func NewDaemonWith(t T, node *winsim.Node, config serve.Config) *Daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mounter") // short, because names of sockets must be
 	if err != nil {
 		t.Fatalf("make a directory for sockets: %v", err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // which ends before the cleanup
+	config.SocketDir = dir
+	d := &Daemon{t: t, node: node, config: config, log: &testLog{t: t}}
+	t.Cleanup(func() {
+		d.Stop()
+		d.log.end()
+		_ = os.RemoveAll(dir)
+	})
+	d.Start()
+	return d
+}
+
+// Start starts the daemon again after Stop, and returns when it serves.
+func (d *Daemon) Start() {
+	d.t.Helper()
+	if d.stop != nil {
+		return
+	}
+	ctx := klog.NewContext(context.WithoutCancel(d.t.Context()), d.log.logger()) // which ends before the cleanup
+	ctx, cancel := context.WithCancel(ctx)
 	ready, done := make(chan struct{}), make(chan error, 1)
-	config.SocketDir, config.Ready = dir, func() { close(ready) }
-	go func() { done <- serve.Run(ctx, node, config) }()
+	config := d.config
+	config.Ready = func() { close(ready) }
+	go func() { done <- serve.Run(ctx, d.node, config) }()
 	select {
 	case <-ready:
 	case err := <-done:
-		stop()
-		t.Fatalf("serve the node: %v", err)
+		cancel()
+		d.t.Fatalf("serve the node: %v", err)
 	}
-	t.Cleanup(func() {
-		stop()
+	d.stop = func() {
+		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("serve the node: %v", err)
+			d.t.Errorf("serve the node: %v", err)
 		}
-		_ = os.RemoveAll(dir)
-	})
-	if runtime.GOOS == "windows" {
-		return mounter.In(mounter.Daemon) // pipes have the names that clients use
 	}
-	return mounter.Pipes(func(group, version string) string {
-		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
+}
+
+// Stop ends the daemon, in the middle of what it does. The node stays as it is.
+func (d *Daemon) Stop() {
+	if d.stop != nil {
+		d.stop()
+		d.stop = nil
+	}
+}
+
+// Dir is the directory of the daemon's sockets, for clients of other groups. It is empty on Windows.
+func (d *Daemon) Dir() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	return d.config.SocketDir
+}
+
+// Option makes a Mounter work on the node in the mode Daemon.
+func (d *Daemon) Option() mounter.Option {
+	if runtime.GOOS == "windows" {
+		return mounter.WithMode(mounter.Daemon)
+	}
+	return mounter.WithPipePaths(func(group, version string) string {
+		return filepath.Join(d.Dir(), "csi-proxy-"+group+"-"+version+".sock")
 	})
+}
+
+// testLog is the log of a test, until it ends: a call of Windows can outlast its caller.
+type testLog struct {
+	mu    sync.Mutex
+	t     T
+	ended bool
+}
+
+func (l *testLog) logger() klog.Logger {
+	return funcr.New(func(prefix, args string) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !l.ended {
+			l.t.Log(prefix, args)
+		}
+	}, funcr.Options{})
+}
+
+func (l *testLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
 }

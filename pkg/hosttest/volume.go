@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // VolumeNode is a node under test. Leave fields empty that the node does not have; the suite
@@ -41,6 +43,9 @@ type VolumeNode struct {
 	Grow func(disk uint32, size int64) (uint32, error)
 	// Detach removes a disk, as its backend does.
 	Detach func(disk uint32) error
+	// Damage makes a volume dirty, with damage that a spot fix mends. The API needs Health, Scan and Repair of a
+	// volume.Volume for the cases about it.
+	Damage func(volumeID string) error
 	// Content returns a fingerprint of a volume's content.
 	Content func(volumeID string) (string, error)
 
@@ -107,6 +112,28 @@ func (n *volumeNode) resize(id string, size int64) error {
 
 func (n *volumeNode) flush(id string) error {
 	return errOf(n.API.WriteVolumeCache(n.ctx(), &volume.WriteVolumeCacheRequest{VolumeID: id}))
+}
+
+// keeper is what a volume.Volume has besides volume.Interface.
+type keeper interface {
+	Health(ctx context.Context, volumeID string) (volumeapi.Health, error)
+	Scan(ctx context.Context, volumeID string) (volumeapi.Health, error)
+	Repair(ctx context.Context, volumeID string, options volumeapi.RepairOptions) (volumeapi.Health, error)
+}
+
+func (n *volumeNode) keeper() keeper {
+	n.t.Helper()
+	k, ok := n.API.(keeper)
+	n.need("health", ok)
+	return k
+}
+
+// wantProblems checks whether something is wrong with a volume.
+func (n *volumeNode) wantProblems(what string, want bool, got volumeapi.Health, err error) {
+	n.t.Helper()
+	if err != nil || len(got.Problems()) > 0 != want || got.Well() && want {
+		n.t.Errorf("%s: %q, %+v, %v, want problems: %v", what, got.Problems(), got, err, want)
+	}
 }
 
 func (n *volumeNode) stats(id string) (*volume.GetVolumeStatsResponse, error) {

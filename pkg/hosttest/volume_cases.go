@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 var volumeCases = []testCase[*volumeNode]{
@@ -97,6 +98,45 @@ var volumeCases = []testCase[*volumeNode]{
 				wantError(n.t, "FormatVolume", n.format(n.System), fs.ErrPermission)
 			}
 		})
+	}},
+	{name: "Health and Scan of a new volume find nothing", run: func(n *volumeNode) {
+		id, k := n.newFormatted(n.Empty[0]), n.keeper()
+		health, err := k.Health(n.ctx(), id)
+		n.wantProblems("Health", false, health, err)
+		health, err = k.Scan(n.ctx(), id)
+		n.wantProblems("Scan", false, health, err)
+		_, err = k.Health(n.ctx(), n.Missing)
+		wantError(n.t, "Health of no volume", err, fs.ErrNotExist)
+		_, err = k.Repair(n.ctx(), n.Missing, volumeapi.RepairOptions{})
+		wantError(n.t, "Repair of no volume", err, fs.ErrNotExist)
+	}},
+	{name: "Repair mends a damaged volume and keeps its files", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
+		n.need("damage", n.Damage != nil)
+		id, k := n.newFormatted(n.Empty[0]), n.keeper()
+		n.must(n.mount(id, n.path("mount")))
+		n.must(n.WriteFile(n.path("mount", "precious"), "data"))
+		n.must(n.Damage(id))
+		health, err := k.Health(n.ctx(), id)
+		n.wantProblems("Health", true, health, err)
+		_, err = k.Repair(n.ctx(), id, volumeapi.RepairOptions{})
+		wantError(n.t, "Repair of a mounted volume", err, ErrConflict)
+		n.must(n.unmount(id, n.path("mount")))
+		for range 2 {
+			health, err = k.Repair(n.ctx(), id, volumeapi.RepairOptions{})
+			n.wantProblems("Repair", false, health, err)
+		}
+		n.must(n.mount(id, n.path("mount")))
+		n.wantContent(n.path("mount", "precious"), "data")
+	}},
+	{name: "Scan and Repair refuse the volume of Windows", run: func(n *volumeNode) {
+		n.need("system volume", n.System != "")
+		k := n.keeper()
+		_, err := k.Scan(n.ctx(), n.System)
+		wantError(n.t, "Scan", err, fs.ErrPermission)
+		for _, offline := range []bool{false, true} {
+			_, err = k.Repair(n.ctx(), n.System, volumeapi.RepairOptions{Offline: offline, Dismount: true})
+			wantError(n.t, "Repair", err, fs.ErrPermission)
+		}
 	}},
 	{name: "concurrent calls on one volume all succeed", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])

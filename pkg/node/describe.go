@@ -14,21 +14,24 @@ import (
 const (
 	op = "describe node"
 
-	// objectLimit is how long one object may delay the answer, if there is twice as much
-	// time for those after it. A disk whose controller is resetting answers after 10 to 60
-	// seconds, or never.
+	// lookLimit is how long a description takes, whatever hangs: all objects are asked at once. A disk whose
+	// controller is resetting answers after 10 to 60 seconds, or never, and a person does not wait for that.
+	lookLimit = 4 * time.Second
+
+	// objectLimit is how long one object may delay a search for a disk, or Heal, if there is twice as much time for
+	// those after it.
 	objectLimit = 5 * time.Second
 
-	// limit is how long the whole may take if the caller sets no deadline.
+	// limit is how long such a search may take if the caller sets no deadline.
 	limit = 30 * time.Second
 
 	// atOnce is how many callers may describe the node at the same time; others wait for their
 	// turn.
-	atOnce = 2
+	atOnce = 8
 
 	// turnLimit is how long to wait for a turn. It is short, so that a caller that is refused
 	// still has time to ask the API.
-	turnLimit = 5 * time.Second
+	turnLimit = time.Second
 )
 
 // Describe looks at the machine's disks and volumes, and at the parts that the caller asks for. What
@@ -40,19 +43,11 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 		return nil, err
 	}
 	defer unlock()
-	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
+	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, lookLimit, 3))
 	defer cancel()
 
-	l := lookup{Node: n, reads: true}
+	l := lookup{Node: n, describes: true}
 	description := l.node(limited, parts)
-	if slices.Contains(parts, Links) && n.limits != nil {
-		description.Links, description.LinksSearched = l.allLinks(limited), true
-		l.addFoundLinks(&description)
-	} else {
-		l.addKnownLinks(limited, description.Shares)
-	}
-	description.LinksFailed = l.linksFailed
-	description.Problems = l.problems.texts()
 	if err := ctx.Err(); err != nil {
 		return nil, winerr.Wrap(op, "", err)
 	}
@@ -89,18 +84,22 @@ func portion(ctx context.Context, limit time.Duration, quarters int) time.Durati
 // lookup is one description of a machine in progress.
 type lookup struct {
 	*Node
-	reads    bool // disks, to see whether they can be read
-	problems problems
+	describes bool // for people: it reads disks, and has one limit for all objects
+	problems  problems
 	// present are the existing volumes; nil if unknown.
 	present map[win.VolumeID]bool
 	// disksLeft and volumesLeft were listed, but did not exist a moment later.
 	disksLeft, volumesLeft []string
 	// unanswered are the questions that disks did not answer, by path.
 	unanswered map[string]questions
-	// intoShares are the links that lead into a share, by share.
-	intoShares map[string][]string
-	// linksFailed means that the search has missed links because of a fault.
-	linksFailed bool
+}
+
+// objectTime is how long one object may take.
+func (l *lookup) objectTime(ctx context.Context) time.Duration {
+	if l.describes {
+		return lookLimit
+	}
+	return portion(ctx, objectLimit, 2)
 }
 
 // list is something that is listed at the same time as other lists: each may wait for disks that
@@ -111,51 +110,63 @@ type list struct {
 }
 
 func (l *lookup) makeAll(ctx context.Context, lists ...list) []error {
-	failures := tasks.Each(ctx, len(lists), portion(ctx, limit, 3), func(ctx context.Context, i int) error { return lists[i].make(ctx) })
+	limit := portion(ctx, limit, 3)
+	if l.describes {
+		limit = lookLimit
+	}
+	failures := tasks.Each(ctx, len(lists), limit, func(ctx context.Context, i int) error { return lists[i].make(ctx) })
 	for i, err := range failures {
 		l.problems.add(lists[i].what, err)
 	}
 	return failures
 }
 
-// node looks at everything except links.
+// node looks at everything at once.
 func (l *lookup) node(ctx context.Context, parts []Part) Description {
-	answers := slices.Contains(parts, ShareAnswers)
-	shares := answers || slices.Contains(parts, Shares)
+	answers, sessions := slices.Contains(parts, ShareAnswers), slices.Contains(parts, Sessions)
+	shares, links := answers || slices.Contains(parts, Shares), slices.Contains(parts, Links) && l.limits != nil
 	var node Description
 	var volumes []volumeReport
+	var system []win.VolumeID
 	var locations map[uint32]diskapi.DiskLocation
-	lists := append(l.diskLists(&node.Disks, &locations, true),
-		list{"volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }})
-	volumesAt := len(lists) - 1
-	if shares {
-		lists = append(lists, list{"shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }})
+	var found linkSearch
+	var health health
+	policy := win.SANOnlineAll
+	ask := func(asked bool, what string, make func(ctx context.Context) error) list {
+		if !asked {
+			make = func(context.Context) error { return nil }
+		}
+		return list{what, make}
 	}
-	sharesAt := len(lists) - 1
-	sessions := slices.Contains(parts, Sessions)
-	if sessions {
-		lists = append(lists, list{"iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, err = l.allSessions(ctx); return err }})
-	}
-	failures := l.makeAll(ctx, lists...)
-	node.VolumesFailed = failures[volumesAt] != nil
-	node.SharesFailed = shares && failures[sharesAt] != nil
-	node.SharesListed = shares && !node.SharesFailed
-	node.SessionsListed = sessions && failures[len(failures)-1] == nil
+	failures := l.makeAll(ctx, append(append(l.diskLists(&node.Disks, &locations), health.lists(l)...),
+		ask(true, "the disk of Windows", func(ctx context.Context) (err error) { system, err = l.m.SystemVolumes(ctx); return err }),
+		ask(true, "SAN policy", func(ctx context.Context) error { return l.sanPolicy(ctx, &policy) }),
+		ask(links, "pods", func(ctx context.Context) error { node.Pods = l.allPods(ctx); return nil }),
+		ask(true, "volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }),
+		ask(shares, "shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }),
+		ask(sessions, "iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, _, err = l.allSessions(ctx); return err }),
+		ask(links, "links", func(ctx context.Context) error { found = l.allLinks(ctx); return nil }))...)
+	failed := func(before int) bool { return failures[len(failures)-before] != nil }
+	node.VolumesFailed, node.SharesFailed = failed(4), failed(3)
+	node.SharesListed, node.SessionsListed, node.LinksSearched = shares && !failed(3), sessions && !failed(2), links
 	addLocations(node.Disks, locations)
-	l.explainOffline(ctx, node.Disks)
-	node.Volumes = l.join(ctx, node.Disks, volumes)
+	explainOffline(policy, node.Disks)
+	node.Volumes = l.join(node.Disks, volumes, system)
+	health.join(&node)
+	if links {
+		found.report(&node, l.present)
+	} else {
+		l.addKnownLinks(ctx, node.Shares)
+	}
+	node.Problems = append(l.problems, found.problems...).texts()
 	return node
 }
 
-// diskLists are the lists of disks and their locations. With guess, a disk that does not report its
-// number may get it, see numberLast.
-func (l *lookup) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation, guess bool) []list {
+// diskLists are the lists of disks and their locations.
+func (l *lookup) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation) []list {
 	return []list{
 		{"disks", func(ctx context.Context) (err error) {
 			*disks, err = l.allDisks(ctx)
-			if guess {
-				l.numberLast(ctx, *disks)
-			}
 			sortDisks(*disks)
 			return err
 		}},

@@ -124,12 +124,19 @@ func text(n wholenode.Description) string {
 		fmt.Fprintf(&b, "volume %s state %s %s %s of %s read-only %s on %v/%d %q%s", short(v.ID), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
 	}
 	for _, l := range n.Links {
-		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID+l.Share), strings.TrimSuffix(l.Stale+" "+l.Target, " "))
+		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID+l.Share), strings.TrimSuffix(l.Stale+problemOf(l)+" "+l.Target, " "))
 	}
 	for _, p := range n.Problems {
 		fmt.Fprintf(&b, "problem %s\n", p)
 	}
 	return b.String()
+}
+
+func problemOf(l wholenode.Link) string {
+	if l.Problem == "" {
+		return ""
+	}
+	return "! " + l.Problem
 }
 
 func show[T any](p *T) string {
@@ -193,9 +200,9 @@ volume 00000000-0000-0000-0000-000000000044 state formatted NTFS 13107200 of 104
 // reads are the calls that an inspection may make: none changes or wakes anything.
 var reads = []string{
 	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes",
-	"DiskDevices", "DiskGeometry", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
+	"DiskDevices", "DiskGeometry", "DiskHealth", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
 	"Location", "NTFSVolumeData", "OpenDirectory", "ReadDevice", "ReparsePoint", "RootSecurity", "SANPolicy", "SCSIAddress", "SMBMappings",
-	"SystemVolumes", "VolumeExtents", "VolumeIDs", "VolumePaths", "VolumeSpace",
+	"SystemVolumes", "VolumeDirty", "VolumeExtents", "VolumeHealth", "VolumeIDs", "VolumePaths", "VolumeSpace",
 }
 
 // linked adds links of each kind to a node.
@@ -261,6 +268,11 @@ func TestDescribe_Faults(t *testing.T) {
 			for _, v := range got.Volumes {
 				all = append(all, v.Problems...)
 			}
+			for _, l := range got.Links {
+				if l.Problem != "" && l.Problem != "it leads in a circle" {
+					all = append(all, l.Problem)
+				}
+			}
 			// The offline volume's own answer, when nothing else says where it lies.
 			all = slices.DeleteFunc(all, func(problem string) bool { return problem == "disk: the device is not ready (Windows error 21)" })
 			if len(all) == 0 && !spared[call] {
@@ -291,8 +303,7 @@ func TestDescribe_Faults(t *testing.T) {
 	}
 }
 
-// TestDescribe_DyingDisk: it is described, with the problem, and hides nothing. If Windows does not even know its
-// number, it gets the one that is left.
+// TestDescribe_DyingDisk: it is described, with the problem, and hides nothing, even if Windows does not know its number.
 func TestDescribe_DyingDisk(t *testing.T) {
 	model := winsim.Default()
 	model.Disks[2].Dying = true
@@ -306,21 +317,16 @@ func TestDescribe_DyingDisk(t *testing.T) {
 	}
 	node := newNode(t, model)
 	inject(t, node, winsim.Fault{Object: `\\.\PhysicalDrive2`, Error: 1117})
-	sick = describe(t, inspector(t, node)).Disks[2]
-	if show(sick.Number) != "2" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
+	sick = describe(t, inspector(t, node)).Disks[3]
+	if sick.Number != nil || sick.Path == "" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
 		t.Errorf("disk %s, silent: %q", show(sick.Number), sick.Problems)
-	}
-	inject(t, node, winsim.Fault{Object: `\\.\PhysicalDrive3`, Error: 1117}) // two of them: their numbers stay unknown
-	got = describe(t, inspector(t, node))
-	if len(got.Disks) != 4 || got.Disks[2].Number != nil || got.Disks[3].Number != nil || got.Disks[3].Path == "" {
-		t.Error(text(got))
 	}
 }
 
 const ioError = "the device reported an I/O error (Windows error 1117)"
 
-// TestDescribe_Hangs: a disk that never answers costs its own answer, and the caller still
-// gets the rest in time, up to the links, which are looked at last.
+// TestDescribe_Hangs: disks that never answer cost their own answers, and the caller still gets the rest, after four
+// seconds at most.
 func TestDescribe_Hangs(t *testing.T) {
 	for _, within := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		t.Run(within.String(), func(t *testing.T) {
@@ -335,9 +341,10 @@ func TestDescribe_Hangs(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), within)
 				defer cancel()
+				begin := time.Now()
 				got, err := inspector(t, node).Describe(ctx, wholenode.Links)
-				if err != nil {
-					t.Fatal(err)
+				if took := time.Since(begin); err != nil || took > min(within, 4*time.Second) {
+					t.Fatal(took, err)
 				}
 				healthy := 0
 				for _, d := range got.Disks {
@@ -350,8 +357,7 @@ func TestDescribe_Hangs(t *testing.T) {
 				if len(got.Disks) != 4 || healthy != 3 || !got.Disks[0].System || len(got.Volumes) != 2 || len(got.Links) != 1 {
 					t.Error(text(*got))
 				}
-				// The lists of the API are as patient as drivers want them.
-				if lists := "locations of disks: no answer in time"; (within < 5*time.Second) != slices.Contains(got.Problems, lists) {
+				if len(got.Problems) > 0 || got.Disks[0].Location == nil {
 					t.Errorf("problems %q", got.Problems)
 				}
 			})
@@ -409,14 +415,14 @@ func TestDescribe_ManyCallers(t *testing.T) {
 		}
 		i := inspector(t, node)
 		done := make(chan error)
-		for range 2 {
+		for range 8 {
 			go func() {
 				_, err := i.Describe(t.Context())
 				done <- err
 			}()
 			<-entered
 		}
-		soon, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		refused := func(ctx context.Context, wait time.Duration) {
 			start := time.Now()
@@ -425,8 +431,8 @@ func TestDescribe_ManyCallers(t *testing.T) {
 				t.Errorf("got %v after %s, want that there is no room after %s", err, took, wait)
 			}
 		}
-		refused(soon, time.Second)
-		refused(t.Context(), 5*time.Second)
+		refused(soon, 500*time.Millisecond)
+		refused(t.Context(), time.Second)
 		leaving, leave := context.WithCancel(t.Context())
 		go func() {
 			_, err := i.Describe(leaving)
@@ -438,7 +444,7 @@ func TestDescribe_ManyCallers(t *testing.T) {
 			t.Errorf("who has left: %v", err)
 		}
 		if len(entered) != 0 {
-			t.Error("more than two have looked")
+			t.Error("more than eight have looked")
 		}
 		go func() {
 			_, err := i.Describe(t.Context())
@@ -446,7 +452,7 @@ func TestDescribe_ManyCallers(t *testing.T) {
 		}()
 		synctest.Wait()
 		fault.Remove()
-		for range 3 {
+		for range 9 {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
@@ -503,30 +509,6 @@ func TestDescribe_MarksItsCalls(t *testing.T) {
 	describe(t, inspector(t, m))
 	if m.calls == 0 || len(m.others) != 0 {
 		t.Errorf("%d calls, of which these are not marked: %q", m.calls, m.others)
-	}
-}
-
-// TestDescribe_NumberUnknown: a disk that does not report its number gets none that another one
-// could have as well.
-func TestDescribe_NumberUnknown(t *testing.T) {
-	model := winsim.Default()
-	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1})
-	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {
-		node := newNode(t, model)
-		inject(t, node, winsim.Fault{Call: "DeviceNumber", Object: `\\.\PhysicalDrive1`, Error: 1117})
-		// A disk that is not in the list of disks.
-		inject(t, node, winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117})
-		got := describe(t, inspector(t, node))
-		var numbers []string
-		for _, d := range got.Disks {
-			numbers = append(numbers, show(d.Number))
-		}
-		slices.Sort(numbers)
-		all := []string{"0", want, "7"}
-		slices.Sort(all)
-		if diff := cmp.Diff(all, numbers); diff != "" {
-			t.Errorf("%s does not answer either: %s", object, diff)
-		}
 	}
 }
 

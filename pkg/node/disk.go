@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hung"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -24,9 +25,13 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
-	failures := tasks.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	l.known.stay(devices)
+	failures := tasks.Each(ctx, len(devices), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		defer beginWait(ctx, "disk "+string(devices[i]))()
-		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
+		bound, done := l.late.Bound(ctx, string(devices[i]))
+		found[i], unanswered[i], skip[i] = l.disk(bound, devices[i])
+		done()
+		l.tryRead(ctx, &found[i])
 		return nil
 	})
 	disks := make([]Disk, 0, len(devices))
@@ -43,6 +48,7 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 		if !skip[i] {
 			disks = append(disks, disk)
 			l.unanswered[disk.Path] = unanswered[i]
+			l.known.learn(disk, unanswered[i]|askLocation)
 		}
 	}
 	addNamespaces(disks)
@@ -162,6 +168,7 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	}
 	if layout, err := l.m.DriveLayout(ctx, device); err != nil {
 		failed.add("partitions", err)
+		unanswered |= askLayout
 	} else {
 		d.Style, d.Partitions, d.TableID = layout.Style.String(), partitions(layout), tableID(layout)
 	}
@@ -169,56 +176,18 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
-	if l.reads && d.Online != nil && *d.Online {
-		if err := l.read(ctx, device); err != nil {
-			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
-		}
-	}
 	return d, unanswered, false
 }
 
-// read reads the first sector of a disk: all that was asked before Windows knows also of a disk that fails or hangs.
-func (l *lookup) read(ctx context.Context, device win.Device) error {
-	const largestSector = 4096
-	err := l.m.ReadDevice(ctx, device, 0, make([]byte, largestSector))
-	if errors.Is(err, winerr.Unsupported) {
-		return nil
-	}
-	return err
-}
-
-// numberLast finds the number of the one disk that does not report it: the only number that no
-// other disk has and at which a disk exists but fails. With several such disks it gives up.
-func (l *lookup) numberLast(ctx context.Context, disks []Disk) {
-	var silent *Disk
-	taken := map[uint32]bool{}
-	for i, disk := range disks {
-		switch {
-		case disk.Number != nil:
-			taken[*disk.Number] = true
-		case silent != nil:
-			return
-		default:
-			silent = &disks[i]
-		}
-	}
-	if silent == nil {
+// tryRead looks whether an online disk can be read: all else Windows knows also of a disk that fails or hangs.
+func (l *lookup) tryRead(ctx context.Context, d *Disk) {
+	if !l.describes || d.Online == nil || !*d.Online {
 		return
 	}
-	var candidates []uint32
-	for number := range uint32(len(disks)) { // Windows numbers disks without gaps, usually
-		if taken[number] {
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
-		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
-		cancel()
-		if err != nil && !errors.Is(err, winerr.NotFound) {
-			candidates = append(candidates, number)
-		}
-	}
-	if len(candidates) == 1 {
-		silent.Number = &candidates[0]
+	ctx, done := l.late.Bound(ctx, "content of "+d.Path)
+	defer done()
+	if err := hung.Read(ctx, l.m, win.Device(d.Path)); err != nil {
+		d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
 	}
 }
 

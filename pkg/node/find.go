@@ -18,8 +18,8 @@ import (
 )
 
 // Query says which disk to find, by one key or several. A key that is nil, empty or 0 does not
-// count. Texts are compared as they are, except that case does not matter in Path, Bus, EUI64 and
-// NGUID.
+// count. Texts are compared as they are, except that case does not matter in Path, Bus, EUI64, NGUID and
+// Partition.
 type Query struct {
 	Number *uint32
 	Path   string
@@ -31,27 +31,49 @@ type Query struct {
 	Page83               string
 	// LUN is the LUNID of the disk's location. Several disks can have the same LUN on different
 	// adapters, so add the Adapter if the machine has more than one.
+	//
+	// If the Adapter is the name of an iSCSI target, LUN is that at the target. FindDisk then waits up to 30 s for Windows
+	// to set the disk up. The target must have a session.
 	LUN, Adapter string
 	SCSI         *SCSIAddress
 	NamespaceID  uint32
 	EUI64, NGUID string
 	Size         int64
+	// Partition is the GUID of a GPT partition. Windows gives it to the partition's volume, \\?\Volume{GUID}\, so the disk
+	// of a volume is found by it also while it is offline. Copies of a disk have the same.
+	Partition string
 }
 
 // AmbiguousError says that more than one disk has the keys of a query. A caller that takes any of
 // them may destroy the data of another.
 type AmbiguousError struct {
-	Query      Query
-	Candidates []Disk // at least two
+	Query Query
+	// Candidates are at least two. Through a daemon, package mounter knows only their numbers.
+	Candidates []Disk
 }
 
 // Error names the disks.
 func (e *AmbiguousError) Error() string {
-	names := make([]string, len(e.Candidates))
-	for i, disk := range e.Candidates {
-		names[i] = disk.name()
+	return fmt.Sprintf("%s %s: several disks match: %s; add a key to the query", opFind, e.Query, names(e.Candidates))
+}
+
+// Numbers returns the numbers of the candidates, at most as many as given.
+func (e *AmbiguousError) Numbers(most int) []uint32 {
+	var numbers []uint32
+	for _, disk := range e.Candidates {
+		if disk.Number != nil && len(numbers) < most {
+			numbers = append(numbers, *disk.Number)
+		}
 	}
-	return fmt.Sprintf("%s %s: several disks match: %s; add a key to the query", opFind, e.Query, strings.Join(names, ", "))
+	return numbers
+}
+
+func names(disks []Disk) string {
+	texts := make([]string, len(disks))
+	for i, disk := range disks {
+		texts[i] = disk.name()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Unwrap gives the error its class: the state of the node must change before a repetition helps.
@@ -65,18 +87,36 @@ const opFind = "find disk with"
 // If several disks match, the error is an *AmbiguousError. If none does, errors.Is(err,
 // fs.ErrNotExist) holds; a disk that was just attached may need Rescan of package disk first. If a
 // disk does not report a key, so that it may match, the error is neither, even if another disk
-// matches: try again later, or add the Path or Number.
+// matches: try again later, or add the Path or Number. A disk that this Node has known with another value of
+// the key, or that is mounted at a folder, does not count; nor does any if another disk matches and the query
+// has a key that only one disk in the world has: Page83, EUI64 or NGUID.
 //
 // The disk has no volumes in its partitions; Describe adds them.
 func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if query == (Query{}) {
 		return nil, winerr.New(winerr.Invalid, opFind, "no keys", "the query is empty")
 	}
+	if win.CheckTargetName(query.Adapter) == nil {
+		return n.findLUN(ctx, query)
+	}
 	found, err := n.lookForKeys(ctx, query.LUN != "" || query.Adapter != "")
 	if err != nil {
 		return nil, winerr.Wrap(opFind, query.String(), err)
 	}
-	return query.pick(found.disks, found.unanswered)
+	return n.pick(ctx, query, found)
+}
+
+// findLUN finds the disk of an iSCSI target by its number, which its sessions say.
+func (n *Node) findLUN(ctx context.Context, query Query) (*Disk, error) {
+	number, err := n.numberOf(ctx, query)
+	switch {
+	case err != nil:
+		return nil, winerr.Wrap(opFind, query.String(), err)
+	case query.Number != nil && *query.Number != number:
+		return nil, winerr.New(winerr.NotFound, opFind, query.String(), "there the target has disk %d", number)
+	}
+	query.Number, query.LUN, query.Adapter = &number, "", ""
+	return n.FindDisk(ctx, query)
 }
 
 const (
@@ -134,7 +174,7 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 		}
 		return nil
 	}
-	lists := append(l.diskLists(&disks, &locations, false),
+	lists := append(l.diskLists(&disks, &locations),
 		list{"the disk of Windows", askSystem})
 	if !withLocations {
 		lists = slices.DeleteFunc(lists, func(l list) bool { return l.what == "locations of disks" })
@@ -145,13 +185,24 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 		}
 	}
 	addLocations(disks, locations)
-	for _, disk := range disks {
+	const forLocation = askNumber | askDescriptor | askAddress
+	complete := !slices.ContainsFunc(disks, func(d Disk) bool { return l.unanswered[d.Path]&forLocation != 0 })
+	for i, disk := range disks {
 		// A disk with an address has a location, unless it is a file or did not answer in time.
 		if disk.Location == nil && disk.SCSI != nil && disk.Bus != busName(win.BusTypeFileBackedVirtual) {
 			l.unanswered[disk.Path] |= askLocation
+		} else if withLocations && l.unanswered[disk.Path]&forLocation == 0 {
+			l.known.locate(&disks[i], complete)
+			if at := disks[i].Location; !complete && at != nil && at.LUNID == "" && disk.Bus == busName(win.BusTypeNVMe) {
+				l.unanswered[disk.Path] |= askLocation // see ListDiskLocations
+			}
 		}
 	}
-	l.explainOffline(ctx, disks)
+	policy := win.SANOnlineAll
+	if slices.ContainsFunc(disks, func(d Disk) bool { return d.Online != nil && !*d.Online }) {
+		_ = l.sanPolicy(ctx, &policy) // only a reason
+	}
+	explainOffline(policy, disks)
 	for i, disk := range disks {
 		disks[i].System = disk.Number != nil && slices.Contains(system, *disk.Number)
 	}
@@ -159,35 +210,44 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 }
 
 // pick returns the one disk that matches.
-func (q Query) pick(disks []Disk, unanswered map[string]questions) (*Disk, error) {
-	var matching []Disk
-	var silent []string
+func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
+	var matching, silent []Disk
 	onlySystem := false
-	for _, disk := range disks {
+	for _, disk := range found.disks {
+		known, unanswered := n.known.remembered(disk, found.unanswered[disk.Path])
 		switch matches := q.matches(disk); {
 		case matches && disk.System:
 			onlySystem = true
 		case matches && disk.Number == nil:
-			silent = append(silent, disk.name())
+			silent = append(silent, known)
 		case matches:
 			matching = append(matching, disk)
-		case !disk.System && q.mayMatch(disk, unanswered[disk.Path]) && !q.hasNumber(disks):
-			silent = append(silent, disk.name())
+		case !disk.System && q.mayMatch(known, unanswered) && !q.hasNumber(found.disks):
+			silent = append(silent, known)
 		}
 	}
 	switch {
 	case len(matching) > 1:
 		return nil, &AmbiguousError{Query: q, Candidates: matching}
+	case len(matching) == 1 && q.isUnique():
+		return &matching[0], nil
+	}
+	silent = slices.DeleteFunc(silent, func(d Disk) bool { return n.isMounted(ctx, d) })
+	switch {
 	case len(silent) > 0:
-		return nil, winerr.New(winerr.Unavailable, opFind, q.String(), "%s may be it, but did not answer every question; try again later", strings.Join(silent, ", "))
+		return nil, winerr.New(winerr.Unavailable, opFind, q.String(), "%s may be it, but did not answer every question; try again later", names(silent))
 	case len(matching) == 1:
 		return &matching[0], nil
 	case onlySystem:
 		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "only the disk that Windows runs from has these keys")
 	default:
-		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk; rescan the disks if it was just attached")
+		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "there is no such disk, or Windows has not seen it yet")
 	}
 }
+
+// isUnique reports whether the query has a key that only one disk in the world has.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddstor/ne-ntddstor-_storage_identifier_type
+func (q Query) isUnique() bool { return q.Page83 != "" || q.EUI64 != "" || q.NGUID != "" }
 
 // questions are questions to a disk that keys are read from.
 type questions uint8
@@ -199,6 +259,7 @@ const (
 	askAddress
 	askLocation
 	askSize
+	askLayout
 	askAll = 1<<iota - 1
 )
 
@@ -252,6 +313,10 @@ func (q Query) keys(d Disk) []key {
 	if d.Size != nil {
 		size = *d.Size
 	}
+	var ids []string
+	for _, p := range d.Partitions {
+		ids = append(ids, p.ID)
+	}
 	prefix := key{"serial number beginning with", q.SerialPrefix, d.Serial, q.SerialPrefix != "", strings.HasPrefix(d.Serial, q.SerialPrefix), askDescriptor}
 	return []key{
 		text("number", number(q.Number), number(d.Number), askNumber),
@@ -268,6 +333,7 @@ func (q Query) keys(d Disk) []key {
 		folded("EUI-64", q.EUI64, d.EUI64, askDescriptor|askIdentifiers),
 		folded("NGUID", q.NGUID, d.NGUID, askDescriptor|askIdentifiers),
 		text("size", count(q.Size), count(size), askSize),
+		{"partition", q.Partition, strings.Join(ids, " "), q.Partition != "", slices.ContainsFunc(ids, func(id string) bool { return strings.EqualFold(id, q.Partition) }), askLayout},
 	}
 }
 

@@ -164,6 +164,126 @@ func TestFindDisk_Twin(t *testing.T) {
 	}
 }
 
+// TestFindDisk_Silent: a disk that does not answer any question about itself is not taken for another one if it said
+// before what it is, or is mounted. It delays only the first search. What only one disk in the world has is enough.
+func TestFindDisk_Silent(t *testing.T) {
+	const folder = `C:\var\lib\kubelet\mounted`
+	const volume = `\\?\Volume{5eed0000-0000-4000-8000-000000000002}\`
+	withVolume := func(model winsim.Model) winsim.Model {
+		model.Disks[2].Layout, model.Disks[2].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
+		return model
+	}
+	queries := map[string]struct {
+		model winsim.Model
+		query wholenode.Query
+	}{
+		"serial number":   {winsim.Default(), wholenode.Query{Serial: "WINSIM0001"}},
+		"page 83":         {winsim.Default(), wholenode.Query{Page83: "WINSIM  disk-1"}},
+		"LUN and adapter": {winsim.Default(), wholenode.Query{LUN: "0", Adapter: "1"}},
+		"size":            {winsim.Default(), wholenode.Query{Size: 10 << 30}},
+		"SCSI address":    {winsim.Default(), wholenode.Query{SCSI: &wholenode.SCSIAddress{Port: 1}}},
+		"EUI-64":          {winsim.GCENVMe(), wholenode.Query{EUI64: "10cc9636b6e3ce3b"}},
+		"LUN of NVMe":     {winsim.AzureNVMe(), wholenode.Query{LUN: "0"}},
+		"NGUID":           {winsim.AzureNVMe(), wholenode.Query{NGUID: "371bbe562601463d8419338d66a00002"}},
+	}
+	for name, c := range map[string]struct {
+		fault         winsim.Fault
+		seen, mounted bool
+		onlyUnique    bool
+	}{
+		"seen, fails":       {fault: winsim.Fault{Error: 1117}, seen: true},
+		"seen, hangs":       {fault: winsim.Fault{Delay: time.Hour}, seen: true},
+		"mounted, fails":    {fault: winsim.Fault{Error: 31}, mounted: true},
+		"never seen, fails": {fault: winsim.Fault{Error: 1117}, onlyUnique: true},
+	} {
+		for key, q := range queries {
+			t.Run(name+"/"+key, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					node := newNode(t, withVolume(q.model))
+					i := newOn(t, node)
+					if c.mounted {
+						prepare(t, node.MountFolder(folder, volume))
+					}
+					if c.seen {
+						found, err := i.FindDisk(t.Context(), q.query)
+						prepare(t, err)
+						if *found.Number != 1 {
+							t.Fatalf("%+v", found)
+						}
+					}
+					for _, call := range []string{"DeviceDescriptor", "DeviceIdentifiers", "SCSIAddress", "DeviceLocation", "DiskGeometry"} {
+						fault := c.fault
+						fault.Call, fault.Object = call, `\\.\PhysicalDrive2`
+						inject(t, node, fault)
+					}
+					for search := range 3 {
+						start := time.Now()
+						got, err := i.FindDisk(t.Context(), q.query)
+						unique := q.query.Page83+q.query.EUI64+q.query.NGUID != ""
+						if c.onlyUnique && !unique || !c.seen && key == "LUN of NVMe" { // which Windows does not tell unless all answer
+							if !errors.Is(err, winerr.Unavailable) {
+								t.Errorf("%+v, %v", got, err)
+							}
+						} else if err != nil || *got.Number != 1 {
+							t.Errorf("%+v, %v", got, err)
+						}
+						if took := time.Since(start); took > time.Second && search > 0 {
+							t.Errorf("search %d took %v", search, took)
+						}
+					}
+					if !c.seen {
+						return
+					}
+					second := newOn(t, newNode(t, withVolume(q.model)))
+					own, err := second.Describe(t.Context())
+					prepare(t, err)
+					if own := own.Disks[2]; own.Serial != "" { // the silent disk is not missing
+						if got, err := i.FindDisk(t.Context(), wholenode.Query{Serial: own.Serial}); !errors.Is(err, winerr.Unavailable) {
+							t.Errorf("the silent disk itself: %+v, %v", got, err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFindDisk_Forgets: the next disk in a slot is another one.
+func TestFindDisk_Forgets(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	i := newOn(t, node)
+	query := wholenode.Query{Serial: "WINSIM0001"}
+	find := func(want error) {
+		t.Helper()
+		if got, err := i.FindDisk(t.Context(), query); !errors.Is(err, want) {
+			t.Errorf("%+v, %v, want %v", got, err, want)
+		}
+	}
+	find(nil)
+	inject(t, node, winsim.Fault{Call: "DeviceDescriptor", Object: `\\.\PhysicalDrive2`, Error: 1117})
+	find(nil)
+	prepare(t, node.DetachDisk(2))
+	find(nil)
+	_, err := node.ReattachDisk(2)
+	prepare(t, err)
+	find(winerr.Unavailable)
+}
+
+// TestFindDisk_Partition: the disk of a volume is found also while it is offline.
+func TestFindDisk_Partition(t *testing.T) {
+	const id = "5eed0000-0000-4000-8000-000000000001"
+	model := winsim.Default()
+	model.Disks[1].Offline = true
+	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: `\\?\Volume{` + id + `}\`}}}
+	i := newOn(t, newNode(t, model))
+	if got, err := i.FindDisk(t.Context(), wholenode.Query{Partition: strings.ToUpper(id)}); err != nil || *got.Number != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := i.FindDisk(t.Context(), wholenode.Query{Partition: "5eed"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // TestFindDisk_NoExtents: the disk of a system volume without extents is the system's all the same.
 func TestFindDisk_NoExtents(t *testing.T) {
 	node := newNode(t, winsim.Default())

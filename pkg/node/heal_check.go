@@ -159,11 +159,13 @@ func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, n
 	l := lookup{Node: h.Node}
 	var disks []Disk
 	var reports []volumeReport
+	var system []win.VolumeID
 	l.makeAll(ctx,
 		list{"disks", func(ctx context.Context) (err error) { disks, err = l.allDisks(ctx); return err }},
 		list{"volumes", func(ctx context.Context) (err error) { reports, err = l.allVolumes(ctx); return err }},
+		list{"the disk of Windows", func(ctx context.Context) (err error) { system, err = l.m.SystemVolumes(ctx); return err }},
 	)
-	found := l.join(ctx, disks, reports)
+	found := l.join(disks, reports, system)
 	if texts := l.problems.texts(); len(texts) > 0 {
 		return l.present, texts[0]
 	}

@@ -59,7 +59,7 @@ func (l *stagingLink) leadsTo() string {
 
 // search finds the staging links in the working directories. It enters no link.
 func (h *healing) search(ctx context.Context) (links []*stagingLink, failed problems) {
-	found := linkSearch{lookup: &lookup{Node: h.Node}, reach: h.reach}
+	found := linkSearch{m: h.m, reach: h.reach}
 	locations := found.locateAll(ctx, h.limits.WorkingDirs())
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {
 		s := stagingSearch{m: h.m, path: winpath.Join(dir, stagingDir), at: locations[dir].Join(stagingDir)}

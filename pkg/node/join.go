@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -10,9 +9,7 @@ import (
 
 // join combines what disks and volumes have answered: partitions get their volumes, volumes
 // whether they are read-only, and disks whether Windows runs from them.
-func (l *lookup) join(ctx context.Context, disks []Disk, found []volumeReport) []Volume {
-	system, err := l.m.SystemVolumes(ctx)
-	l.problems.add("the disk of Windows", err)
+func (l *lookup) join(disks []Disk, found []volumeReport, system []win.VolumeID) []Volume {
 	byNumber := map[uint32]*Disk{}
 	for i, disk := range disks {
 		if disk.Number != nil {

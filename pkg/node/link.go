@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -33,21 +34,37 @@ const (
 	volumesOfCSI = "kubernetes.io~csi"
 )
 
-// linkSearch walks through the working directories and enters no link.
+// linkSearch walks through the working directories and enters no link. It has no lookup of its own: others look at the
+// same time.
 type linkSearch struct {
-	*lookup
+	m         win.Machine
 	reach     policy.Reach
 	entries   int
 	bytesLeft int // in the answer
 	links     []Link
+	// follows are the links whose targets are looked for when all links are known.
+	follows []followed
+	// intoShares are the links that lead into a share, by share.
+	intoShares map[string][]string
+	// failed means that the search has missed links because of a fault.
+	failed   bool
+	problems problems
+}
+
+// followed is a link that leads to a path.
+type followed struct {
+	path, target string
+	link         Link
+	share        string
+	err          error
 }
 
 // errEnough ends a search at its bounds.
 var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.
-func (l *lookup) allLinks(ctx context.Context) []Link {
-	s := linkSearch{lookup: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
+func (l *lookup) allLinks(ctx context.Context) linkSearch {
+	s := linkSearch{m: l.m, reach: l.limits.Reach(l.m), intoShares: map[string][]string{}}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())
 	// Whole volumes are too large to search; the working directories in them are searched.
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {
@@ -56,22 +73,55 @@ func (l *lookup) allLinks(ctx context.Context) []Link {
 			delete(locations, dir)
 		}
 	}
-	for _, dir := range outermost(slices.Collect(maps.Keys(locations))) {
-		err := s.directory(ctx, dir, locations[dir])
+	// Each directory may be on a disk that hangs.
+	dirs := outermost(slices.Collect(maps.Keys(locations)))
+	found := make([]linkSearch, len(dirs))
+	failures := tasks.Each(ctx, len(dirs), lookLimit, func(ctx context.Context, i int) error {
+		in := linkSearch{m: s.m, reach: s.reach, bytesLeft: maxLinkBytes / len(dirs), intoShares: map[string][]string{}}
+		err := in.directory(ctx, dirs[i], locations[dirs[i]])
 		if errors.Is(err, errEnough) {
-			l.problems.add("links", fmt.Errorf("only the first %d entries of the working directories were searched", s.entries))
-			break
+			in.problems.add("links", fmt.Errorf("only the first %d entries of %s were searched", in.entries, dirs[i]))
+			err = nil
 		}
-		s.failed(dir, err)
+		in.followAll(ctx)
+		found[i] = in
+		return err
+	})
+	for i, in := range found {
+		s.missed(dirs[i], failures[i])
+		s.failed, s.links, s.problems = s.failed || in.failed, append(s.links, in.links...), append(s.problems, in.problems...)
+		for share, paths := range in.intoShares {
+			s.intoShares[share] = append(s.intoShares[share], paths...)
+		}
 	}
-	slices.SortFunc(s.links, func(a, b Link) int { return cmp.Compare(a.Path, b.Path) })
-	return s.links
+	return s
 }
 
-// failed notes that a working directory could not be searched, unless it does not exist yet.
-func (s *linkSearch) failed(dir string, err error) {
+// report adds what was found to a description. Links to volumes that are not present are stale; present is nil if that is
+// not known.
+func (s *linkSearch) report(node *Description, present map[win.VolumeID]bool) {
+	mounted := map[string]string{}
+	for _, l := range s.links {
+		mounted[winpath.Fold(l.Path)] = l.VolumeID
+	}
+	for i := range s.links {
+		l := &s.links[i]
+		if l.Problem != "" && l.VolumeID == "" { // a link to a mount of a disk that hangs
+			l.VolumeID = mounted[winpath.Fold(l.Target)]
+		}
+		if l.VolumeID != "" && present != nil && !present[win.VolumeID(l.VolumeID)] {
+			l.Stale, l.Problem, l.Target = "its volume is gone, or on a disk that is offline", "", ""
+		}
+	}
+	node.Links, node.LinksFailed = s.links, s.failed
+	s.addToShares(node)
+	slices.SortFunc(node.Links, func(a, b Link) int { return cmp.Compare(a.Path, b.Path) })
+}
+
+// missed notes that a working directory could not be searched, unless it does not exist yet.
+func (s *linkSearch) missed(dir string, err error) {
 	if err != nil && !errors.Is(err, winerr.NotFound) {
-		s.linksFailed = true
+		s.failed = true
 		s.problems.add("links in "+dir, err)
 	}
 }
@@ -79,14 +129,16 @@ func (s *linkSearch) failed(dir string, err error) {
 // locateAll finds out where working directories really are: the operator may have made them
 // links.
 func (s *linkSearch) locateAll(ctx context.Context, dirs []string) map[string]win.Path {
+	locations := make([]win.Path, len(dirs))
+	failures := tasks.Each(ctx, len(dirs), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) (err error) {
+		locations[i], err = s.locate(ctx, dirs[i])
+		return err
+	})
 	found := map[string]win.Path{}
-	for _, dir := range dirs {
-		location, err := s.locate(ctx, dir)
-		if err != nil {
-			s.failed(dir, err)
-			continue
+	for i, dir := range dirs {
+		if s.missed(dir, failures[i]); failures[i] == nil {
+			found[dir] = locations[i]
 		}
-		found[dir] = location
 	}
 	return found
 }
@@ -171,7 +223,7 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 	point, err := dir.ReparsePoint(ctx, name)
 	switch {
 	case policy.Unreadable(err):
-		s.found(Link{Path: path, Stale: "it cannot be read: " + reasonOf(err)})
+		s.found(Link{Path: path, Problem: "it cannot be read: " + reasonOf(err)})
 		return nil
 	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return nil
@@ -181,90 +233,96 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 	}
 	if text, mounted := point.MountedVolume(); mounted {
 		id, _ := win.ParseVolumeID(text)
-		s.found(Link{Path: path, VolumeID: string(id), Stale: s.staleVolume(id)})
+		s.found(Link{Path: path, VolumeID: string(id)})
 		return nil
 	}
 	if share, remote := unc.ShareOf(point.Target()); remote && point.Tag == win.TagSymlink {
 		s.foundInto(share, path)
 		return ctx.Err()
 	}
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
-	defer cancel()
-	link, err := s.follow(limited, path)
-	switch {
-	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded): // a disk hangs, and has the link with it
-		s.found(Link{Path: path, Stale: "where it leads: " + reasonOf(err)})
-	case err != nil:
-		s.trouble("where the link "+path+" leads", err)
-	case link.VolumeID != "" || link.Stale != "":
-		s.found(link)
-	}
+	s.follows = append(s.follows, followed{path: path, target: point.Target()})
 	return ctx.Err()
+}
+
+// followAll finds out where links lead, all at once: each may lead to a disk that hangs.
+func (s *linkSearch) followAll(ctx context.Context) {
+	failures := tasks.Each(ctx, len(s.follows), lookLimit, func(ctx context.Context, i int) error {
+		s.follow(ctx, &s.follows[i])
+		return nil
+	})
+	for i, f := range s.follows {
+		if s.bytesLeft < 0 {
+			s.failed = true
+			s.problems.add("links", fmt.Errorf("%d of %d are left out, because the answer would be too long", len(s.follows)-i, len(s.follows)))
+			return
+		}
+		switch err := cmp.Or(failures[i], f.err); {
+		case err != nil:
+			f.link.Problem, f.link.Target = "where it leads: "+reasonOf(err), f.target
+			s.failed = s.failed || f.link.VolumeID == ""
+			s.found(f.link)
+		case f.share != "":
+			s.foundInto(f.share, f.path)
+		case f.link.VolumeID != "" || f.link.Stale != "" || f.link.Problem != "" || f.link.Target != "":
+			s.found(f.link)
+		}
+	}
 }
 
 // follow finds out where a link leads, as far as the policy lets a caller. It does not look
 // beyond, nor at shares, which may take minutes to answer.
-func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
-	link := Link{Path: path}
-	at, err := s.reach.Resolve(ctx, op, path, policy.Enter)
+func (s *linkSearch) follow(ctx context.Context, f *followed) {
+	link := &f.link
+	link.Path = f.path
+	at, err := s.reach.Resolve(ctx, op, f.path, policy.Enter)
 	switch {
 	case winerr.CodeOf(err) == winerr.CantResolveFilename:
-		link.Stale = "it leads in a circle"
-		return link, nil
+		link.Problem = "it leads in a circle"
+		return
 	case winerr.CodeOf(err) == winerr.AccessDenied: // by Windows, not by the policy
-		return link, err
-	case errors.Is(err, winerr.Denied), errors.Is(err, winerr.Unsupported), errors.Is(err, winerr.NotFound):
-		return link, nil
+		f.err = err
+		return
+	case errors.Is(err, winerr.Denied):
+		link.Target = f.target // outside
+		return
+	case errors.Is(err, winerr.Unsupported), errors.Is(err, winerr.NotFound):
+		return
 	case err != nil:
-		return link, err
+		f.err = err
+		return
 	}
 	if id, ok := win.ParseVolumeID(at.Base); ok {
-		link.VolumeID, link.Stale = string(id), s.staleVolume(id)
-		if at.Rest == "" || link.Stale != "" {
-			return link, nil
+		if link.VolumeID = string(id); at.Rest == "" {
+			return
 		}
 	} else if share, remote := unc.ShareOf(at.Base); remote {
-		s.foundInto(share, path)
-		return link, nil
+		f.share = share
+		return
 	}
 	_, err = s.m.FileInfo(ctx, at)
-	switch {
-	case policy.Unreachable(err):
-		link.Target = at.String()
-		link.Stale = "its target cannot be reached: " + reasonOf(err)
-		return link, nil
-	case winerr.CodeOf(err) == winerr.ReparsePointEncounter: // replaced just now
-		return link, nil
+	switch code := winerr.CodeOf(err); {
+	case code == winerr.FileNotFound, code == winerr.PathNotFound: // no other answer says that it is gone
+		link.Target, link.Stale = at.String(), "its target is gone: "+reasonOf(err)
+	case code == winerr.ReparsePointEncounter: // replaced just now
 	default:
-		return link, err
+		f.err = err
 	}
-}
-
-// staleVolume says why a link to a volume leads nowhere, if it does.
-func (s *linkSearch) staleVolume(id win.VolumeID) string {
-	if s.present == nil || s.present[id] {
-		return ""
-	}
-	return "its volume is gone, or on a disk that is offline"
 }
 
 func (s *linkSearch) found(link Link) {
-	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale, link.Target)
+	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale, link.Problem, link.Target)
 	s.links = append(s.links, link)
 }
 
 // foundInto notes a link into a share. Nothing looks beyond it: shares may take minutes to answer.
 func (s *linkSearch) foundInto(share, path string) {
 	s.bytesLeft -= encodedSize(path, share)
-	if s.intoShares == nil {
-		s.intoShares = map[string][]string{}
-	}
 	s.intoShares[share] = append(s.intoShares[share], path)
 }
 
 // trouble notes what could not be found out about a file that pods may have named.
 func (s *linkSearch) trouble(what string, err error) {
-	s.linksFailed = s.linksFailed || err != nil
+	s.failed = s.failed || err != nil
 	if s.problems.add(what, err) {
 		s.bytesLeft -= encodedSize(what, reasonOf(err))
 	}

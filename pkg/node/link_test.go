@@ -20,11 +20,12 @@ func TestLinks(t *testing.T) {
 	node := newNode(t, zoo())
 	linked(t, node)
 	const want = `link K\plugins\kubernetes.io\csi\d\1\globalmount to da7a0000-0000-0000-0000-000000000000: 
-link K\pods\1\volumes\kubernetes.io~csi\gone\mount to -: its target cannot be reached: it does not exist (Windows error 2) K\plugins\none
-link K\pods\1\volumes\kubernetes.io~csi\loop\mount to -: it leads in a circle
+link K\pods\1\volumes\kubernetes.io~csi\gone\mount to -: its target is gone: it does not exist (Windows error 2) K\plugins\none
+link K\pods\1\volumes\kubernetes.io~csi\loop\mount to -: ! it leads in a circle
+link K\pods\1\volumes\kubernetes.io~csi\out\mount to -:  C:\Windows
 link K\pods\1\volumes\kubernetes.io~csi\pv\mount to da7a0000-0000-0000-0000-000000000000: 
 link K\pods\1\volumes\kubernetes.io~csi\share\mount to \\files\data: 
-link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000000000000: its target cannot be reached: it does not exist (Windows error 2) \\?\Volume{da7a0000-0000-0000-0000-000000000000}\none
+link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000000000000: its target is gone: it does not exist (Windows error 2) \\?\Volume{da7a0000-0000-0000-0000-000000000000}\none
 `
 	if diff := cmp.Diff(want, linkText(describe(t, inspector(t, node)))); diff != "" {
 		t.Error(diff)
@@ -103,7 +104,7 @@ func TestLinks_WholeVolume(t *testing.T) {
 		}
 	}
 	got := describe(t, inspector(t, node, `C:\`, kubelet, `C:\all`, `C:\all\some`))
-	const want = `link C:\all\some\link to -: its target cannot be reached: it does not exist (Windows error 2) K\none
+	const want = `link C:\all\some\link to -: its target is gone: it does not exist (Windows error 2) K\none
 link K\plugins\m to da7a0000-0000-0000-0000-000000000000: 
 problem links in C:\, links in C:\all: it is a whole volume, which is not searched
 `
@@ -112,7 +113,7 @@ problem links in C:\, links in C:\all: it is a whole volume, which is not search
 	}
 }
 
-// TestLinks_Unreadable: a link that a crash has left behind is stale; a directory that cannot
+// TestLinks_Unreadable: a link that a crash has left behind has a problem; a directory that cannot
 // be listed hides nothing else.
 func TestLinks_Unreadable(t *testing.T) {
 	model := zoo()
@@ -127,7 +128,7 @@ func TestLinks_Unreadable(t *testing.T) {
 	}
 	got := linkText(describe(t, inspector(t, node)))
 	for _, want := range []string{
-		`link K\plugins\broken to -: it cannot be read: `,
+		`link K\plugins\broken to -: ! it cannot be read: `,
 		`problem the link K\plugins\kubernetes.io\csi\d\1\globalmount: `,
 		`problem links in K\pods\1: `,
 	} {
@@ -155,7 +156,7 @@ func TestLinks_Bounds(t *testing.T) {
 			prepare(t, node.WriteFile(fmt.Sprintf(`%s\plugins\%d`, kubelet, i), ""))
 		}
 		got := describe(t, inspector(t, node))
-		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 30000 entries of the working directories were searched" {
+		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 30000 entries of "+kubelet+" were searched" {
 			t.Errorf("problems: %q", got.Problems)
 		}
 	})

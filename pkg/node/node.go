@@ -18,6 +18,8 @@
 // The package compiles on every system. On systems other than Windows, a Node that New returns
 // fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
 // works everywhere, on an emulated node.
+//
+// Within v2 it grows compatibly: structures get fields, so name those that you set.
 package node
 
 import (
@@ -52,6 +54,8 @@ type Node struct {
 	smb      smbapi.HostAPI // nil: only Windows reports mappings
 	turns    *tasks.Locks[struct{}]
 	searches *searches
+	known    knownDisks
+	late     tasks.Late
 
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
@@ -146,6 +150,8 @@ type Description struct {
 	// Sessions are those of the iSCSI initiator, by target.
 	Sessions       []Session
 	SessionsListed bool // they were asked for, and Windows listed them
+	// Pods are those that have a log directory, with Links.
+	Pods []Pod
 	// VolumesFailed, LinksFailed and SharesFailed mean that a fault keeps some of them out of the
 	// description. A problem says why.
 	VolumesFailed, LinksFailed, SharesFailed bool
@@ -186,9 +192,11 @@ type Disk struct {
 	ReadOnly      *bool
 	System        bool   // Windows or its boot files are on it
 	Style         string // of the partition table: GPT, MBR or RAW
-	TableID       string // of the partition table: a GUID, or the eight digits of an MBR signature
-	Partitions    []Partition
-	Problems      []string
+	// Health is what Windows says of the disk: volumeapi.DiskHealthy and so on, with a reason; empty if unknown.
+	Health, HealthReason string
+	TableID              string // of the partition table: a GUID, or the eight digits of an MBR signature
+	Partitions           []Partition
+	Problems             []string
 }
 
 // Why a disk is offline. For a disk that Windows keeps offline because another one has the same id,
@@ -248,7 +256,10 @@ type Volume struct {
 	RootAccess  string
 	Total, Used *int64
 	ReadOnly    *bool // by its disks or its partition; nil if unknown
-	MountPaths  []string
+	Dirty       *bool // the dirty bit; nil if unknown
+	// Damage is what the file system has noted about itself. DescribeVolumes does not ask.
+	Damage     volumeapi.Damage
+	MountPaths []string
 	// MountPathsListed means that MountPaths are all. Otherwise a problem says why not.
 	MountPathsListed bool
 	Disks            []uint32
@@ -260,8 +271,12 @@ type Volume struct {
 type Link struct {
 	Path     string
 	VolumeID string // that it leads to, or would
-	Stale    string // why it leads nowhere
-	// Target is the path that it leads to, if that does not exist.
+	// Stale says why it leads nowhere: its volume is not there, or Windows answers that its target is not (2 or 3).
+	Stale string
+	// Problem says why it is not known where it leads. No answer does not mean that the target is gone.
+	Problem string
+	// Target is the path that it leads to, if that does not exist, does not answer, or is outside the working
+	// directories, where nothing is looked at.
 	Target string
 	// Share is the share that it leads into, if that is not mapped. Then Stale is empty:
 	// the server may admit the account of the node.

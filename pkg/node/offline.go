@@ -2,14 +2,27 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
+// sanPolicy asks for the policy. It stays as it is if Windows has none.
+func (l *lookup) sanPolicy(ctx context.Context, policy *win.SANPolicy) error {
+	found, err := l.m.SANPolicy(ctx)
+	if err == nil {
+		*policy = found
+	}
+	if errors.Is(err, winerr.Unsupported) {
+		return nil
+	}
+	return err
+}
+
 // explainOffline says of each disk that is offline why.
-func (l *lookup) explainOffline(ctx context.Context, disks []Disk) {
-	var policy *win.SANPolicy
+func explainOffline(policy win.SANPolicy, disks []Disk) {
 	for i := range disks {
 		disk := &disks[i]
 		if disk.Online == nil || *disk.Online {
@@ -19,16 +32,8 @@ func (l *lookup) explainOffline(ctx context.Context, disks []Disk) {
 			disk.OfflineReason = fmt.Sprintf("collision with disk %d", twin)
 			continue
 		}
-		if policy == nil {
-			current, err := l.m.SANPolicy(ctx)
-			if err != nil {
-				l.problems.addUnlessUnsupported("SAN policy", err)
-				current = win.SANOnlineAll
-			}
-			policy = &current
-		}
 		disk.OfflineReason = OfflineUnknown
-		if keepsOffline(*policy, disk.Bus) {
+		if keepsOffline(policy, disk.Bus) {
 			disk.OfflineReason = OfflinePolicy
 		}
 	}

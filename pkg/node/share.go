@@ -85,7 +85,7 @@ func (l *lookup) askAll(ctx context.Context, shares []Share) {
 		}
 		byServer[server] = append(byServer[server], &shares[i])
 	}
-	failures := tasks.Each(ctx, len(servers), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(servers), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		for _, share := range byServer[servers[i]] {
 			l.ask(ctx, share)
 		}
@@ -129,25 +129,24 @@ func (l *lookup) connected(ctx context.Context, share *Share) error {
 	return nil
 }
 
-// addFoundLinks adds the links that the search has found to their shares. Those into shares that are
+// addToShares adds the links that the search has found to their shares. Those into shares that are
 // not mapped go to the other links.
-func (l *lookup) addFoundLinks(node *Description) {
+func (s *linkSearch) addToShares(node *Description) {
 	for i := range node.Shares {
 		if remote, err := unc.Parse(op, node.Shares[i].Remote); err == nil {
-			node.Shares[i].Links = l.intoShares[remote.Share()]
+			node.Shares[i].Links = s.intoShares[remote.Share()]
 			slices.Sort(node.Shares[i].Links)
-			delete(l.intoShares, remote.Share())
+			delete(s.intoShares, remote.Share())
 		}
 	}
 	if !node.SharesListed {
 		return
 	}
-	for share, paths := range l.intoShares {
+	for share, paths := range s.intoShares {
 		for _, path := range paths {
 			node.Links = append(node.Links, Link{Path: path, Share: share})
 		}
 	}
-	slices.SortFunc(node.Links, func(a, b Link) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 // addKnownLinks adds the links that the process has made, as far as they fit into an answer.

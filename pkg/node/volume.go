@@ -57,9 +57,9 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 		}
 		parsed[i] = id
 	}
-	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
+	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, lookLimit, 3))
 	defer cancel()
-	l := lookup{Node: n}
+	l := lookup{Node: n, describes: true}
 	volumes := make([]Volume, 0, len(ids))
 	for _, v := range l.reportEach(limited, parsed) {
 		v.failed.add("disk", v.noLocation)
@@ -72,8 +72,10 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 // reportEach reports the volumes with these ids that exist.
 func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	volumes := make([]volumeReport, len(ids))
-	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(ids), l.objectTime(ctx), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
+		ctx, done := l.late.Bound(ctx, string(ids[i]))
+		defer done()
 		l.volume(ctx, &volumes[i])
 		return nil
 	})
@@ -127,7 +129,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 	if l.locate(ctx, id, v); v.removed {
 		return
 	}
-	l.content(ctx, id, v)
+	// Before the disk is asked, which may hang: the mount manager knows it.
 	paths, err := l.m.VolumePaths(ctx, id)
 	v.failed.add("mount paths", err)
 	v.MountPathsListed = err == nil
@@ -138,6 +140,7 @@ func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 		v.MountPaths = append(v.MountPaths, path)
 	}
 	slices.Sort(v.MountPaths)
+	l.content(ctx, id, v)     // which waits for a disk that hangs
 	if v.State == Formatted { // last, because everything before it is more important
 		l.format(ctx, id, v)
 	}
@@ -149,13 +152,13 @@ const maxRootAccess = 4096
 // format finds out how a volume was formatted. Other file systems have no clusters that can be
 // asked for, or no access lists.
 func (l *lookup) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
-	isNTFS := winpath.Equal(v.FileSystem, "NTFS")
-	if isNTFS {
-		data, err := l.m.NTFSVolumeData(ctx, id)
+	measures := map[string]func(context.Context, win.VolumeID) (win.NTFSVolumeData, error){
+		"NTFS": l.m.NTFSVolumeData, "REFS": l.m.ReFSVolumeData,
+	}[winpath.Fold(v.FileSystem)]
+	if measures != nil {
+		data, err := measures(ctx, id)
 		v.failed.add("cluster size", err)
 		v.ClusterSize = data.BytesPerCluster
-	}
-	if isNTFS || winpath.Equal(v.FileSystem, "ReFS") {
 		list, err := l.m.RootSecurity(ctx, id)
 		if err == nil && len(list) > maxRootAccess {
 			err = fmt.Errorf("the access list has %d bytes, and only %d fit into the answer", len(list), maxRootAccess)
@@ -223,5 +226,6 @@ func (l *lookup) content(ctx context.Context, id win.VolumeID, v *volumeReport) 
 		if v.failed.add("use", err); err == nil {
 			v.Total, v.Used = &space.Total, pointer(max(0, space.Total-space.Free))
 		}
+		l.dirty(ctx, id, v)
 	}
 }

@@ -258,6 +258,17 @@ func (s *SMB) RemoveSMBGlobalMapping(ctx context.Context, request *RemoveSMBGlob
 		if err != nil {
 			return err
 		}
-		return winerr.Wrap(op, remote.Share(), h.RemoveSMBGlobalMapping(remote.Share()))
+		if request.ExceptLink == "" {
+			return winerr.Wrap(op, remote.Share(), h.RemoveSMBGlobalMapping(remote.Share()))
+		}
+		unmapper, ok := h.(smbapi.Unmapper)
+		if !ok {
+			return winerr.New(winerr.Unsupported, op, remote.Share(), "a host of type %T cannot except a link", h)
+		}
+		local, err := winpath.Clean(request.ExceptLink)
+		if err != nil {
+			return winerr.As(winerr.Invalid, op, remote.Share(), err, "")
+		}
+		return winerr.Wrap(op, remote.Share(), unmapper.RemoveSMBGlobalMappingExcept(remote.Share(), local))
 	})
 }

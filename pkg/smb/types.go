@@ -40,6 +40,10 @@ type NewSMBGlobalMappingResponse struct{}
 type RemoveSMBGlobalMappingRequest struct {
 	// RemotePath is \\server\share, or a path below it.
 	RemotePath string
+	// ExceptLink is the path of a link that does not keep the mapping, because the caller removes it next.
+	// A caller that removes its link last can repeat both steps until they are done. The host must be one
+	// of package hostapi or winsim.
+	ExceptLink string
 }
 
 // RemoveSMBGlobalMappingResponse is empty: the mapping is gone, or a link uses it.

@@ -89,6 +89,9 @@ func conformanceNode(t *testing.T, change func(*winsim.Model)) hosttest.VolumeNo
 			return number, node.GrowDisk(number, winsim.Size(size))
 		},
 		Detach: node.DetachDisk,
+		Damage: func(id string) error {
+			return node.DamageVolume(id, winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})
+		},
 		Content: func(id string) (string, error) {
 			for number := range uint32(20) {
 				info, err := node.DiskInfo(number)

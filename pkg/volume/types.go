@@ -5,8 +5,10 @@ package volume
 type FormatVolumeRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
-	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB; 0 means
-	// the default.
+	// FileSystem is NTFS or ReFS; empty means the default.
+	FileSystem string
+	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB, of ReFS 4 or
+	// 64 KiB; 0 means the default.
 	AllocationUnitSize uint32
 	// Label is the name of the file system, at most 32 characters; empty means the default.
 	Label string
@@ -133,7 +135,14 @@ type UnmountVolumeResponse struct{}
 type WriteVolumeCacheRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
+	// TargetPath is the folder from which the volume is unmounted next, or empty. With it, a volume that
+	// UnmountVolume would unmount without a flush is not waited for: one that is gone, and one whose
+	// disk has failed at the call before. The host must be one of package hostapi or winsim.
+	TargetPath string
 }
 
-// WriteVolumeCacheResponse is empty: what was cached is on the disk.
-type WriteVolumeCacheResponse struct{}
+// WriteVolumeCacheResponse says that what was cached is on the disk, or why it is not.
+type WriteVolumeCacheResponse struct {
+	// Loss says why what was written last may be lost. It is empty without a TargetPath.
+	Loss string
+}

@@ -30,6 +30,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -42,7 +43,7 @@ import (
 // the standard library: fs.ErrNotExist for a missing volume, fs.ErrInvalid for a wrong
 // request, errors.ErrUnsupported for a volume that does not support the call, and so on.
 type Interface interface {
-	// FormatVolume puts an empty NTFS file system on an empty volume. It keeps a volume
+	// FormatVolume puts an empty file system, NTFS or ReFS, on an empty volume. It keeps a volume
 	// that has a file system and succeeds: a driver that a temporary failure misled must
 	// not destroy data. It refuses content that Windows does not recognise, locked and
 	// unreadable volumes, and volumes on the disk of the system (fs.ErrPermission). It completes
@@ -82,7 +83,7 @@ type Interface interface {
 	// volume or a link there is fs.ErrExist, unless the volume is gone with its disk. A folder that is not empty is refused.
 	MountVolume(context.Context, *MountVolumeRequest) (*MountVolumeResponse, error)
 
-	// ResizeVolume grows a volume and its NTFS file system while they are in use. It
+	// ResizeVolume grows a volume and its file system, NTFS or ReFS, while they are in use. It
 	// never shrinks them: a smaller size is a success that changes nothing, and so is
 	// growth by less than 1 MiB. A file system that an earlier call left smaller than
 	// its partition is grown in any case.
@@ -174,9 +175,13 @@ func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest)
 			return err
 		}
 		options := volumeapi.FormatOptions{
-			AllocationUnitSize: cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize),
+			FileSystem:         cmp.Or(request.FileSystem, v.formatDefaults.FileSystem),
+			AllocationUnitSize: request.AllocationUnitSize,
 			Label:              cmp.Or(request.Label, v.formatDefaults.Label),
 			RootAccess:         cmp.Or(request.RootAccess, v.formatDefaults.RootAccess),
+		}
+		if strings.EqualFold(options.FileSystem, v.formatDefaults.FileSystem) { // the clusters of one may not fit another
+			options.AllocationUnitSize = cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize)
 		}
 		return winerr.Wrap(op, request.VolumeID, formatWith(h, request.VolumeID, options))
 	})
@@ -318,11 +323,23 @@ func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeReques
 // WriteVolumeCache implements Interface.
 func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error) {
 	const op = "write cache of volume"
-	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, _ *WriteVolumeCacheResponse) error {
+	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *WriteVolumeCacheResponse) error {
 		if err := checkID(op, request.VolumeID); err != nil {
 			return err
 		}
-		return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
+		if request.TargetPath == "" {
+			return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
+		}
+		path, err := cleanPath(op, request.TargetPath)
+		if err != nil {
+			return err
+		}
+		flusher, ok := h.(volumeapi.UnmountFlusher)
+		if !ok {
+			return winerr.New(winerr.Unsupported, op, request.VolumeID, "the host is not a volumeapi.UnmountFlusher, so there must be no target path")
+		}
+		out.Loss, err = flusher.FlushToUnmount(request.VolumeID, path)
+		return winerr.Wrap(op, request.VolumeID, err)
 	})
 }
 

@@ -21,7 +21,9 @@ type disk struct {
 	sector      int64
 	hanging     chan struct{} // closed by HealDisk; nil unless HangDisk
 	nameless    bool          // not visible; holds a volume of the model without a disk
-	lun         bool          // of an iSCSI target
+	lun         bool          // of an iSCSI target, where its LUN is unit
+	unit        uint8
+	mpio        bool // claimed by MPIO
 
 	size        int64 // on the backend
 	visibleSize int64 // as Windows shows it
@@ -154,7 +156,10 @@ func (d *disk) interfacePath() string {
 		return d.Path
 	}
 	enumerator := "scsi"
-	if d.Bus == BusNVMe {
+	switch {
+	case d.mpio:
+		enumerator = "mpio"
+	case d.Bus == BusNVMe:
 		enumerator = "nvme"
 	}
 	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, d.Number, d.Generation)

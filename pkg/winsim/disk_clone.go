@@ -34,7 +34,7 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 		if v := p.Volume; v != nil { // without what Windows knows of the original
 			p.Volume = &Volume{
 				ID: v.ID, State: v.State, FileSystem: v.FileSystem, FileSystemSize: v.FileSystemSize, ClusterSize: v.ClusterSize, Used: v.Used,
-				Label: v.Label, RootAccess: v.RootAccess, NoShortNames: v.NoShortNames, Files: v.Files,
+				Label: v.Label, RootAccess: v.RootAccess, NoShortNames: v.NoShortNames, Files: v.Files, Damage: v.Damage,
 			}
 		}
 		m.Partitions = append(m.Partitions, p)

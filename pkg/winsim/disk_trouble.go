@@ -33,12 +33,15 @@ func (n *Node) FailDisk(number uint32) error {
 // HangDisk makes every request to what is on a disk, its volumes and their files wait, until HealDisk or
 // the end of the request's context.
 func (n *Node) HangDisk(number uint32) error {
-	return n.disks.changeDisk("hang disk", number, func(d *disk) {
-		if d.hanging == nil {
-			d.hanging = make(chan struct{})
-			n.disks.hanging.Add(1)
-		}
-	})
+	return n.disks.changeDisk("hang disk", number, n.disks.hang)
+}
+
+// hang makes the requests to a disk wait. mu is held.
+func (m *disks) hang(d *disk) {
+	if d.hanging == nil {
+		d.hanging = make(chan struct{})
+		m.hanging.Add(1)
+	}
 }
 
 // HealDisk ends FailDisk and HangDisk. Requests that wait continue. A healthy disk stays as it

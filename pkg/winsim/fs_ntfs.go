@@ -29,6 +29,7 @@ type fileSystem struct {
 	label   string
 
 	rootAccess string // the access list of the root
+	damage     Damage
 
 	mirrored *realTree // where it is mirrored, or nil
 
@@ -110,6 +111,19 @@ func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVo
 	})
 }
 
+// ReFSVolumeData has no backup boot sector to leave out.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-refs_volume_data_buffer
+func (m *volumes) ReFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) (win.NTFSVolumeData, error) {
+		if fs.kind != ReFS {
+			return win.NTFSVolumeData{}, winerr.InvalidFunction
+		}
+		data := fs.data()
+		data.Sectors, data.ReFS = fs.sectors, true
+		return data, nil
+	})
+}
+
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
@@ -117,7 +131,7 @@ func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64
 		switch {
 		case fs.kind != NTFS && fs.kind != ReFS:
 			return winerr.InvalidFunction
-		case sectors > m.volumeByID(string(id)).length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
+		case sectors > m.volumeByID(string(id)).length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || (fs.kind == NTFS && sectors*fs.sector/fs.cluster > maxClusters):
 			return winerr.InvalidParameter
 		}
 		fs.sectors = sectors

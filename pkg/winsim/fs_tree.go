@@ -69,6 +69,19 @@ func (e *entry) inUse() bool {
 	return e.held > 0
 }
 
+// anyInUse reports whether the entry or anything below it is open.
+func (e *entry) anyInUse() bool {
+	if e.inUse() {
+		return true
+	}
+	for _, child := range e.children {
+		if child.anyInUse() {
+			return true
+		}
+	}
+	return false
+}
+
 // resolvedPath is the result of walking a path: where a name is or would be.
 type resolvedPath struct {
 	volume *volume

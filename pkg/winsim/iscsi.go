@@ -17,8 +17,15 @@ type initiator struct {
 	ISCSI    // of the model
 	portals  []*iscsiPortal
 	targets  []*iscsiTarget
-	logins   []win.PersistentLogin
+	logins   []persistentLogin
 	sessions []*iscsiSession
+	units    int // disks of all targets
+}
+
+// persistentLogin has the secret that Windows stores with it.
+type persistentLogin struct {
+	win.PersistentLogin
+	secret string
 }
 
 // iscsiService is the service that the initiator needs. On a node without services it counts as
@@ -39,10 +46,19 @@ type iscsiTarget struct {
 	held    int // open handles to its disks
 }
 
+// secret is the secret of CHAP that a login must have.
+func (t *iscsiTarget) secret() string {
+	if t.CHAP == nil {
+		return ""
+	}
+	return t.CHAP.Secret
+}
+
 type iscsiSession struct {
 	ISCSILogin
 	target *iscsiTarget
 	portal *iscsiPortal
+	drops  int // how often the connection was lost or made again
 }
 
 func (s *iscsiSession) id() win.SessionID {
@@ -203,7 +219,9 @@ func (in *initiator) ReportTargetPortals(_ context.Context, target string) (port
 
 func (in *initiator) PersistentLogins(_ context.Context) (logins []win.PersistentLogin, err error) {
 	err = in.onInitiator(func() error {
-		logins = slices.Clone(in.logins)
+		for _, login := range in.logins {
+			logins = append(logins, login.PersistentLogin)
+		}
 		return nil
 	})
 	return logins, err
@@ -211,7 +229,7 @@ func (in *initiator) PersistentLogins(_ context.Context) (logins []win.Persisten
 
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
 	return in.onInitiator(func() error {
-		at := slices.Index(in.logins, login)
+		at := slices.IndexFunc(in.logins, func(l persistentLogin) bool { return l.PersistentLogin == login })
 		if at < 0 {
 			return winerr.ISCSITargetNotFound
 		}
@@ -233,8 +251,10 @@ func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.
 	})
 }
 
-// SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
-// sessions lose and regain their connection.
+// SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its sessions lose
+// their connection, and get it again if the target's secret is still the one of the login. Requests to
+// disks without another session wait. After a minute, or 20 seconds with MPIO, Windows removes the disks,
+// and after the next connection they come back.
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	defer n.lock()()
 	p := findPortal(n.initiator.portals, portal)
@@ -243,5 +263,37 @@ func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	}
 	n.changed()
 	p.Down = down
+	for _, s := range n.initiator.sessions {
+		switch {
+		case s.portal == p && down:
+			n.initiator.drop(s)
+		case s.portal == p:
+			n.initiator.restore(s)
+		}
+	}
+	return nil
+}
+
+// SetISCSICHAP changes the credentials that a target wants; nil means none. Sessions stay until they lose
+// their connection.
+func (n *Node) SetISCSICHAP(iqn string, chap *CHAP) error {
+	const op = "set CHAP of target"
+	defer n.lock()()
+	t := n.initiator.target(iqn)
+	if t == nil {
+		return winerr.New(winerr.NotFound, op, iqn, "target not found")
+	}
+	if chap != nil {
+		if err := chap.validate(); err != nil {
+			return winerr.As(winerr.Invalid, op, iqn, err, "")
+		}
+		own := *chap
+		chap = &own
+	}
+	n.changed()
+	t.CHAP = chap
+	for _, s := range n.initiator.sessions {
+		n.initiator.restore(s) // Windows tries again and again
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -23,7 +24,7 @@ func (in *initiator) Login(ctx context.Context, login win.Login) (id win.Session
 		if err := in.authenticate(t, login); err != nil {
 			return err
 		}
-		id = in.beginSession(t, p).id()
+		id = in.beginSession(t, p, string(login.Secret.Bytes())).id()
 		return nil
 	})
 	return id, err
@@ -35,8 +36,8 @@ func (in *initiator) checkLogin(login win.Login) error {
 	switch {
 	case t == nil || len(in.discovered(t)) == 0:
 		return winerr.ISCSITargetNotFound
-	case slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t }):
-		return winerr.ISCSITargetAlreadyLoggedIn // a second session needs MPIO
+	case !login.Multipath && slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t }):
+		return winerr.ISCSITargetAlreadyLoggedIn
 	case p != nil && !slices.Contains(t.portals, p):
 		return winerr.ISCSINotFound
 	}
@@ -64,22 +65,86 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 }
 
 // beginSession starts a session; its disks appear later. mu is held.
-func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
+func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal, secret string) *iscsiSession {
 	in.SessionCount++
-	s := &iscsiSession{ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
+	s := &iscsiSession{
+		ISCSILogin: ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String(), Secret: secret}, target: t, portal: p,
+	}
 	in.sessions = append(in.sessions, s)
 	in.changed()
-	in.after(in.PnPDelay, in.lunArrival(s))
+	in.bringLUNs(s)
 	return s
 }
 
-// lunArrival attaches the disks of a session unless it has ended.
+// bringLUNs lets requests to the disks of a session go on that has a connection, and brings those that are not there.
+func (in *initiator) bringLUNs(s *iscsiSession) {
+	for _, d := range s.target.luns {
+		in.disks.release(d)
+	}
+	in.after(in.PnPDelay, in.lunArrival(s))
+}
+
+// lunArrival attaches the disks of a session unless it has ended or lost its connection.
 func (in *initiator) lunArrival(s *iscsiSession) event {
 	return event{Event: Event{Kind: lunsArrive}, of: s, run: func() {
-		if slices.Contains(in.sessions, s) {
+		if slices.Contains(in.sessions, s) && !s.Dropped {
 			in.plugLUNs(s.target)
 		}
 	}}
+}
+
+// The times after which Windows removes the disks of a lost connection: MaxRequestHoldTime of the initiator, and
+// PDORemovePeriod of MPIO.
+// https://kb.netapp.com/on-prem/ontap/da/SAN/SAN-KBs/What_are_the_parameters_that_control_how_MS_iSCSI_survives_lost_TCP_connections_without_causing_applications_harm
+const (
+	requestHoldTime = time.Minute
+	pdoRemovePeriod = 20 * time.Second
+)
+
+// drop takes the connection from a session. mu is held.
+func (in *initiator) drop(s *iscsiSession) {
+	if s.Dropped {
+		return
+	}
+	s.Dropped = true
+	s.drops++
+	if in.connected(s.target) {
+		return
+	}
+	for _, d := range s.target.luns {
+		if in.disks.attached(d.Number) == d {
+			in.disks.hang(d)
+		}
+	}
+	hold := requestHoldTime
+	if in.MPIO {
+		hold = pdoRemovePeriod
+	}
+	in.after(hold, in.lunRemoval(s))
+}
+
+// lunRemoval removes the disks of a lost session unless there is a connection again.
+func (in *initiator) lunRemoval(s *iscsiSession) event {
+	return event{Event: Event{Kind: lunsLeave}, of: s, changes: &s.drops, planned: s.drops, run: func() {
+		if slices.Contains(in.sessions, s) && !in.connected(s.target) {
+			in.unplugLUNs(s.target)
+		}
+	}}
+}
+
+// restore connects a session again, if its portal answers and the target accepts its secret. mu is held.
+func (in *initiator) restore(s *iscsiSession) {
+	if !s.Dropped || s.portal.Down || s.Secret != s.target.secret() {
+		return
+	}
+	s.Dropped = false
+	s.drops++
+	in.bringLUNs(s)
+}
+
+// connected reports whether a target has a session with a connection.
+func (in *initiator) connected(t *iscsiTarget) bool {
+	return slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t && !s.Dropped })
 }
 
 // plugLUNs attaches the disks of a target that are not attached. mu is held.
@@ -90,13 +155,13 @@ func (in *initiator) plugLUNs(t *iscsiTarget) {
 	t.Met = true
 }
 
-// Sessions lists all sessions. One whose portal is down has no connection.
+// Sessions lists all sessions.
 func (in *initiator) Sessions(_ context.Context) (sessions []win.Session, err error) {
 	err = in.onInitiator(func() error {
 		for _, s := range in.sessions {
-			session := win.Session{ID: s.id(), TargetNodeName: s.target.IQN, TargetName: s.target.IQN, Connections: 1}
-			if s.portal.Down {
-				session.Connections = 0
+			session := win.Session{ID: s.id(), TargetNodeName: s.target.IQN, TargetName: s.target.IQN}
+			if !s.Dropped {
+				session.Connections, session.Portals = 1, []win.TargetPortal{s.portal.address()}
 			}
 			sessions = append(sessions, session)
 		}
@@ -109,8 +174,8 @@ func (in *initiator) Sessions(_ context.Context) (sessions []win.Session, err er
 func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
 	return read(in.onSession, id, func(s *iscsiSession) ([]win.SessionDevice, error) {
 		var devices []win.SessionDevice
-		for lun, d := range s.target.luns {
-			device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
+		for _, d := range s.target.luns {
+			device := win.SessionDevice{LUN: d.unit, Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
 			if in.disks.shows(d) {
 				device.Device.Number, device.LegacyName = d.Number, string(win.PhysicalDrive(d.Number))
 			}
@@ -120,22 +185,37 @@ func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]w
 	})
 }
 
-// Logout ends a session. With the last session of a target its disks go.
+// Logout ends a session. With the last session of a target its disks go, so it is refused while one of
+// them, or a file there, is open: "all devices associated with the session can be safely removed".
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-logoutiscsitarget
 func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
 	return in.onSession(id, func(s *iscsiSession) error {
 		in.changed()
 		t := s.target
-		if t.BusyLogouts > 0 || t.held > 0 {
-			t.BusyLogouts = max(0, t.BusyLogouts-1)
+		if t.BusyLogouts > 0 {
+			t.BusyLogouts--
+			return winerr.ISCSIDeviceBusy
+		}
+		last := !slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other != s && other.target == t })
+		if last && (t.held > 0 || slices.ContainsFunc(t.luns, (*disk).hasOpenFile)) {
 			return winerr.ISCSIDeviceBusy
 		}
 		in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
-		if slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other.target == t }) {
-			return nil
+		if last {
+			in.unplugLUNs(t)
 		}
-		in.unplugLUNs(t)
 		return nil
 	})
+}
+
+// hasOpenFile reports whether a file on a disk is open.
+func (d *disk) hasOpenFile() bool {
+	for _, fs := range d.fileSystems {
+		if fs.root.anyInUse() {
+			return true
+		}
+	}
+	return false
 }
 
 // unplugLUNs removes the disks of a target. mu is held.
@@ -172,12 +252,12 @@ func (in *initiator) endSessions() {
 	}
 }
 
-// boot repeats the persistent logins whose portals answer.
+// boot repeats the persistent logins that their portals and targets accept.
 func (in *initiator) boot() {
 	for _, login := range in.logins {
 		t, p := in.target(login.Target), in.portal(login.Portal)
-		if !p.Down && slices.Contains(t.portals, p) {
-			in.beginSession(t, p)
+		if !p.Down && slices.Contains(t.portals, p) && login.secret == t.secret() {
+			in.beginSession(t, p, login.secret)
 		}
 	}
 }

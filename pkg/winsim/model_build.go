@@ -221,6 +221,7 @@ func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	fs := newFileSystem(kind, cmp.Or(int64(m.FileSystemSize), v.length()), sector)
 	fs.used += int64(m.Used)
 	fs.cluster = cmp.Or(int64(m.ClusterSize), fs.cluster)
+	fs.damage = m.Damage
 	fs.label, fs.rootAccess = m.Label, cmp.Or(m.RootAccess, fs.rootAccess)
 	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
@@ -236,6 +237,8 @@ func (m Volume) validate(running bool) *ModelError {
 		return problem("absent", "absent, idTaken, letterTaken, pending and bytes need a model with running")
 	case m.State.check() != nil:
 		return m.State.check()
+	case m.Damage.check() != nil:
+		return m.Damage.check().in("damage")
 	case m.Used < 0 && m.FileSystemSize == 0:
 		return problem("used", "must not be negative")
 	case m.FileSystemSize < 0 || m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:

@@ -138,7 +138,7 @@ func (p *picture) events() {
 		switch of := e.of.(type) {
 		case *volume:
 			does = does && p.living[of]
-			is.Interrupted = is.Kind == formatEnds && of.interrupted
+			is.Interrupted = (is.Kind == formatEnds || is.Kind == repairEnds) && of.interrupted
 		case *disk:
 			does = p.presence[of] != ""
 		case *iscsiSession:
@@ -284,6 +284,7 @@ func (p *picture) volume(v *volume) Volume {
 func (p *picture) fileSystem(m *Volume, fs *fileSystem, length int64) {
 	fresh := newFileSystem(fs.kind, fs.sectors*fs.sector, fs.sector)
 	m.FileSystem, m.Label, m.RootAccess, m.ClusterSize = fs.kind, fs.label, fs.rootAccess, Size(fs.cluster)
+	m.Damage = fs.damage
 	m.Used, m.NoShortNames = Size(fs.used-fresh.used), fresh.shortNames && !fs.shortNames
 	if size := fs.sectors * fs.sector; size != length || m.Used < 0 {
 		m.FileSystemSize = Size(size)
@@ -404,15 +405,20 @@ func (p *picture) initiator(m *ISCSI) {
 		for _, portal := range t.portals {
 			described.Portals = append(described.Portals, portal.address().String())
 		}
+		next := 0
 		for _, d := range t.luns {
 			lun := p.disk(d)
 			lun.SCSI, lun.Presence = nil, p.presence[d]
+			if int(d.unit) != next {
+				lun.SCSI = &SCSI{LUN: d.unit}
+			}
+			next = int(d.unit) + 1
 			described.LUNs = append(described.LUNs, lun)
 		}
 		m.Targets = append(m.Targets, described)
 	}
 	for _, login := range in.logins {
-		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
+		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String(), Secret: login.secret})
 	}
 	for _, s := range in.sessions {
 		described := s.ISCSILogin

@@ -33,10 +33,12 @@ type Event struct {
 
 	// Table is the id of the partition table that gets a reserved partition.
 	Table string `yaml:"table" json:"table,omitzero"`
-	// ClusterSize and Label are the options of a format. It is Interrupted if the volume has left meanwhile.
+	// FileSystem, ClusterSize and Label are the options of a format, and Repair is that of a repair. It is Interrupted if the volume has left meanwhile.
 	ClusterSize uint32 `yaml:"clusterSize" json:"clusterSize,omitzero"`
 	Label       string `yaml:"label" json:"label,omitzero"`
 	Interrupted bool   `yaml:"interrupted" json:"interrupted,omitzero"`
+	FileSystem  string `yaml:"fileSystem" json:"fileSystem,omitzero"`
+	Repair      string `yaml:"repair" json:"repair,omitzero"`
 }
 
 // The kinds of events.
@@ -44,10 +46,12 @@ const (
 	volumeArrives  = "volume-arrives"
 	volumeGrows    = "volume-grows" // to the size of its partition
 	formatEnds     = "format-ends"
+	repairEnds     = "repair-ends"
 	tableMoves     = "table-moves" // to the end of a disk that has grown
 	msrAppears     = "msr-appears"
 	diskRelapses   = "disk-goes-offline"
 	lunsArrive     = "luns-arrive"
+	lunsLeave      = "luns-leave"
 	serviceChanges = "service-changes" // it leaves its pending state
 )
 
@@ -153,7 +157,11 @@ func (r *resumption) state(v *volume, m Volume) *ModelError {
 		volumeGrows: func(Event) event { return v.growth() },
 		formatEnds: func(e Event) event {
 			v.formatting, v.interrupted = true, e.Interrupted
-			return r.volumes.formatEnd(v, win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}, func() {})
+			return r.volumes.formatEnd(v, win.FormatOptions{FileSystem: e.FileSystem, ClusterSize: e.ClusterSize, Label: e.Label}, func() {})
+		},
+		repairEnds: func(e Event) event {
+			v.repair, v.interrupted = win.Repair(e.Repair), e.Interrupted
+			return r.volumes.repairEnd(v, v.repair, func(error) {})
 		},
 	})
 }
@@ -179,12 +187,15 @@ func (r *resumption) services(m *services) *ModelError {
 // initiator brings what the initiator knows into its state.
 func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 	for i, model := range m.Sessions {
-		s := &iscsiSession{model, in.target(model.Target), findPortal(in.portals, model.Portal)}
+		s := &iscsiSession{ISCSILogin: model, target: in.target(model.Target), portal: findPortal(in.portals, model.Portal)}
 		if s.target == nil || s.portal == nil {
 			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
 		}
 		in.sessions = append(in.sessions, s)
-		if err := r.plan(model.Pending, map[string]func(Event) event{lunsArrive: func(Event) event { return in.lunArrival(s) }}); err != nil {
+		if err := r.plan(model.Pending, map[string]func(Event) event{
+			lunsArrive: func(Event) event { return in.lunArrival(s) },
+			lunsLeave:  func(Event) event { return in.lunRemoval(s) },
+		}); err != nil {
 			return err.at("sessions", i)
 		}
 	}

@@ -21,7 +21,8 @@ type volume struct {
 	expected    bool // will arrive
 	absences    int  // how often it has left; an arrival planned before is void
 	formatting  bool
-	interrupted bool // it has left during the format
+	repair      win.Repair // that runs
+	interrupted bool       // it has left during the format or repair
 }
 
 // volumes are the volumes of a node, and what the mount manager and the storage service know of them.
@@ -134,6 +135,8 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 		return nil, winerr.FVELocked
 	case v.Offline:
 		return nil, winerr.NotReady
+	case v.repair != "" && v.repair != win.RepairScan:
+		return nil, winerr.AccessDenied // it is locked
 	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.Arrived.Add(m.storage.ArrivalTrouble)):
 		return nil, cmp.Or(winerr.Code(m.storage.ArrivalError), winerr.UnrecognizedVolume)
 	case v.State == Raw || fs == nil:
@@ -194,7 +197,7 @@ func (m *volumes) takeDown(d *disk) {
 func (v *volume) leave() {
 	v.present, v.expected, v.InServiceCache, v.LogOpen = false, false, false, false
 	v.absences++
-	v.interrupted = v.formatting
+	v.interrupted = v.formatting || v.repair != ""
 }
 
 func (m *volumes) rename(v *volume, guid string) {

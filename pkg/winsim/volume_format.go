@@ -14,7 +14,7 @@ import (
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (m *volumes) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return m.format(ctx, id, options, formatCodes{
-		system: winerr.StorageSystemPartition, busy: winerr.StorageInUse, offline: winerr.StorageIOError, readOnly: winerr.StorageReadOnly,
+		fileSystem: winerr.StorageFileSystem, system: winerr.StorageSystemPartition, busy: winerr.StorageInUse, offline: winerr.StorageIOError, readOnly: winerr.StorageReadOnly,
 		label: winerr.StorageInvalidParameter, clusters: winerr.StorageClusterSize, tooMany: winerr.StorageTooManyClusters, interrupted: winerr.StorageIOError,
 		cached: true,
 	})
@@ -24,15 +24,15 @@ func (m *volumes) Format(ctx context.Context, id win.VolumeID, options win.Forma
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
 func (m *volumes) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return m.format(ctx, id, options, formatCodes{
-		system: winerr.LegacyFormatAccessDenied, busy: winerr.LegacyFormatLockFailed, offline: winerr.LegacyFormatNotMounted, readOnly: winerr.LegacyFormatWriteProtected,
+		fileSystem: winerr.LegacyFormatCode(1), system: winerr.LegacyFormatAccessDenied, busy: winerr.LegacyFormatLockFailed, offline: winerr.LegacyFormatNotMounted, readOnly: winerr.LegacyFormatWriteProtected,
 		label: winerr.LegacyFormatLabel, clusters: winerr.LegacyFormatClustersTooSmall, tooMany: winerr.LegacyFormatTooManyClusters, interrupted: winerr.LegacyFormatIOError,
 	})
 }
 
 // formatCodes are the answers of one of the two calls.
 type formatCodes struct {
-	system, busy, offline, readOnly, label, clusters, tooMany, interrupted error
-	cached                                                                 bool // knows only the volumes in the cache
+	fileSystem, system, busy, offline, readOnly, label, clusters, tooMany, interrupted error
+	cached                                                                             bool // knows only the volumes in the cache
 }
 
 // refuseFormat returns why a volume cannot be formatted. mu is held.
@@ -47,7 +47,7 @@ func (m *volumes) refuseFormat(v *volume, options win.FormatOptions, codes forma
 		return winerr.StorageCacheOutOfDate
 	case slices.Contains(m.systemVolumes(), v):
 		return codes.system
-	case v.formatting:
+	case v.formatting || v.repair != "":
 		return codes.busy
 	case v.Offline:
 		return codes.offline
@@ -55,7 +55,9 @@ func (m *volumes) refuseFormat(v *volume, options win.FormatOptions, codes forma
 		return codes.readOnly
 	case winpath.UTF16Len(options.Label) > maxLabel:
 		return codes.label
-	case !v.clusterFits(options.ClusterSize):
+	case isReFS(options) && m.storage.NoReFS:
+		return codes.fileSystem
+	case !v.clusterFits(options):
 		return codes.clusters
 	case options.ClusterSize != 0 && v.length()/int64(options.ClusterSize) > maxClusters:
 		return codes.tooMany
@@ -70,8 +72,15 @@ const (
 	largestCluster = 2 * mebibyte
 )
 
-// clusterFits reports whether NTFS can have clusters of the size; 0 means the default.
-func (v *volume) clusterFits(size uint32) bool {
+func isReFS(options win.FormatOptions) bool { return winpath.Equal(options.FileSystem, string(ReFS)) }
+
+// clusterFits reports whether the file system can have clusters of the size; 0 means the default. ReFS has two:
+// https://learn.microsoft.com/windows-server/storage/refs/refs-overview
+func (v *volume) clusterFits(options win.FormatOptions) bool {
+	size := options.ClusterSize
+	if isReFS(options) {
+		return size == 0 || size == 4<<10 || size == 64<<10
+	}
 	return size == 0 || size&(size-1) == 0 && int64(size) >= v.extents[0].disk.sector && int64(size) <= largestCluster
 }
 
@@ -97,13 +106,13 @@ func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.Forma
 
 // formatEnd completes a format, and calls done unless the volume has left.
 func (m *volumes) formatEnd(v *volume, options win.FormatOptions, done func()) event {
-	is := Event{Kind: formatEnds, ClusterSize: options.ClusterSize, Label: options.Label}
+	is := Event{Kind: formatEnds, FileSystem: options.FileSystem, ClusterSize: options.ClusterSize, Label: options.Label}
 	return event{Event: is, of: v, run: func() {
 		v.formatting = false
 		if v.interrupted {
 			return
 		}
-		v.makeNTFS(options)
+		v.makeFileSystem(options)
 		for _, e := range v.extents {
 			m.disks.grow(e.disk, int64(e.disk.GrowsTo))
 		}
@@ -111,10 +120,13 @@ func (m *volumes) formatEnd(v *volume, options win.FormatOptions, done func()) e
 	}}
 }
 
-func (v *volume) makeNTFS(options win.FormatOptions) {
-	sector := v.extents[0].disk.sector
-	v.write(bootSector(NTFS, false, sector))
-	fs := newFileSystem(NTFS, v.length(), sector)
+func (v *volume) makeFileSystem(options win.FormatOptions) {
+	kind, sector := NTFS, v.extents[0].disk.sector
+	if isReFS(options) {
+		kind = ReFS
+	}
+	v.write(bootSector(kind, false, sector))
+	fs := newFileSystem(kind, v.length(), sector)
 	fs.label, fs.cluster = options.Label, cmp.Or(int64(options.ClusterSize), fs.cluster)
 	v.setFileSystem(fs)
 	if v.State == Raw || v.State == Locked {

@@ -37,7 +37,7 @@ func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, s
 		return winerr.StorageNoSpace
 	}
 	if v := d.table.partitions[i].volume; v != nil {
-		if fs := v.fileSystem(); fs != nil && fs.kind == NTFS {
+		if fs := v.fileSystem(); fs != nil && (fs.kind == NTFS || fs.kind == ReFS) {
 			fs.sectors = alignDown(v.length(), fs.cluster) / fs.sector
 		}
 	}

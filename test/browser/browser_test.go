@@ -205,7 +205,7 @@ func (p *tab) show(node inventory.Node) (address string) {
 	f, err := os.Create(file)
 	require.NoError(p.t, err)
 	defer f.Close()
-	require.NoError(p.t, webpage.Write(f, node, time.Now()))
+	require.NoError(p.t, webpage.Write(f, node))
 	address = (&url.URL{Scheme: "file", Path: file}).String()
 	p.visit(address)
 	return address
@@ -280,7 +280,7 @@ const gib = 1 << 30
 
 // many returns a node with this many volumes, each used by a pod. Each tenth disk is offline.
 func many(volumes int) inventory.Node {
-	node := inventory.Node{Serial: "many", Node: &extensionv1.Node{SharesListed: true, SessionsListed: true, LinksSearched: true}}
+	node := inventory.Node{Host: "many", At: time.Now(), Node: &extensionv1.Node{SharesListed: true, SessionsListed: true, LinksSearched: true}}
 	for i := range uint32(volumes) {
 		id := fmt.Sprintf(`\\?\Volume{00000000-0000-0000-0000-%012d}\`, i)
 		link := fmt.Sprintf(`C:\var\lib\kubelet\pods\00000000-0000-4000-a000-%012d\volumes\kubernetes.io~csi\pvc-%d\mount`, i, i)
@@ -299,7 +299,10 @@ func many(volumes int) inventory.Node {
 			},
 		})
 		if i%10 == 7 {
-			node.Problems = append(node.Problems, warning.Warning{Kind: warning.Offline, Object: warning.Object{Type: warning.Disk, ID: fmt.Sprint(i)}, Text: "offline: 2 paths lead to it", Run: fmt.Sprintf("csi-proxyctl disk online %d", i), Affects: []string{link}})
+			node.Problems = append(node.Problems, warning.Warning{
+				Severity: warning.Hurts, Kind: warning.Offline, Object: warning.Object{Type: warning.Disk, ID: fmt.Sprint(i)}, Text: "offline: 2 paths lead to it", Run: fmt.Sprintf("csi-proxyctl disk online %d", i), Affects: []string{link},
+				Since: new(node.At.Add(-3 * time.Hour)), Pods: []string{fmt.Sprintf("00000000-0000-4000-a000-%012d", i)}, PVs: []string{fmt.Sprintf("pvc-%d", i)},
+			})
 		}
 	}
 	return node
@@ -378,7 +381,7 @@ func TestHostileNames(t *testing.T) {
 			p := open(t)
 			node := many(1)
 			disk, volume := node.Disks[0], node.Volumes[0]
-			node.Serial, disk.SerialNumber, disk.Model, disk.Page83, disk.Bus, disk.PartitionStyle = name, name, name, name, name, name
+			node.Host, disk.SerialNumber, disk.Model, disk.Page83, disk.Bus, disk.PartitionStyle = name, name, name, name, name, name
 			volume.Id, volume.Label, volume.FileSystem, volume.MountPaths, disk.Partitions[1].VolumeId = name, name, name, []string{name}, name
 			node.Links = []*extensionv1.Link{{Path: `C:\pods\` + name + `\volumes\kubernetes.io~csi\x\mount`, VolumeId: name}}
 			node.Problems = []warning.Warning{{Kind: warning.Offline, Object: warning.Object{Type: warning.Share, ID: name}, Text: name, Run: name, Advice: name, Affects: []string{name}}}
@@ -390,7 +393,7 @@ func TestHostileNames(t *testing.T) {
 			p.expect(0.0, `document.querySelectorAll("img, meta[http-equiv=refresh], base, iframe, [onerror], [onload]").length`)
 			p.expect(name, `document.querySelector("h1").textContent`)
 			p.expect(name, `document.querySelector("#shares h3").textContent`)
-			p.expect(name, `document.querySelector("#disks header .id code").textContent`)
+			p.expect(name, `document.querySelector("#disks summary .id code").textContent`)
 			p.expect(name, `document.querySelector("[data-copy]").dataset.copy`)
 			p.expect(true, `document.querySelector("#disks").checkVisibility()`)
 			p.click("#search") // it still works
@@ -466,25 +469,57 @@ const contrast = `(() => {
 	return [...poor];
 })()`
 
+// TestSort: a click on a column sorts the table, and another one turns it round.
+func TestSort(t *testing.T) {
+	p := open(t)
+	address := p.show(many(20))
+	const first = `document.querySelector("#volumes-table tbody td").textContent`
+	p.expect("disk 0", first)
+	p.click(`[data-sort="0"]`)
+	p.expect("disk 0", first) // numbers, not letters
+	p.click(`[data-sort="0"]`)
+	p.expect("disk 19", first)
+	p.click(`[data-sort="5"]`)
+	p.click(`[data-sort="5"]`)
+	p.expect("90%", `document.querySelector("#volumes-table tbody tr").cells[5].textContent`)
+	p.expect("descending", `document.querySelectorAll("#volumes-table th")[5].getAttribute("aria-sort")`)
+	p.expect(2.0, `document.querySelectorAll("#disks details.card[open]").length`) // those that are offline
+	p.check(address)
+}
+
 // TestLook takes screenshots, and checks what can be checked of the look.
 func TestLook(t *testing.T) {
-	sim := startSim(t, "-preset", "broken")
-	file := filepath.Join(t.TempDir(), "node.html")
-	page := sim.ctl("node", "-o", "html")
-	require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
-	address := (&url.URL{Scheme: "file", Path: file}).String()
-	for _, look := range []struct {
-		name, scheme  string
-		width, height int
-	}{{"light", "light", 1100, 1300}, {"dark", "dark", 1100, 1300}, {"phone", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
-		t.Run(look.name, func(t *testing.T) {
+	file := func(name, page string) string {
+		path := filepath.Join(t.TempDir(), name+".html")
+		require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
+		return (&url.URL{Scheme: "file", Path: path}).String()
+	}
+	var forty strings.Builder
+	require.NoError(t, webpage.Write(&forty, many(40)))
+	address := file("broken", startSim(t, "-preset", "broken").ctl("node", "-o", "html"))
+	pages := map[string]string{"broken": address, "busy": file("busy", startSim(t, "-preset", "busy").ctl("node", "-o", "html")), "forty": file("forty", forty.String())}
+	type size struct{ width, height int }
+	for name := range pages {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, size := range []size{{390, 844}, {800, 1000}, {1400, 1000}} {
+				t.Run(fmt.Sprintf("%s-%d-%s", name, size.width, scheme), func(t *testing.T) {
+					p := open(t)
+					p.size(size.width, size.height, size.width < 500)
+					p.scheme(scheme)
+					p.visit(pages[name])
+					p.expect([]any{}, contrast)
+					p.expect(true, `document.documentElement.scrollWidth <= innerWidth`)
+					p.shot(fmt.Sprintf("%s-%d-%s", name, size.width, scheme), true)
+					p.check(pages[name])
+				})
+			}
+		}
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		t.Run(scheme, func(t *testing.T) {
 			p := open(t)
-			p.size(look.width, look.height, look.width < 500)
-			p.scheme(look.scheme)
+			p.scheme(scheme)
 			p.visit(address)
-			p.expect([]any{}, contrast)
-			p.expect(true, `document.documentElement.scrollWidth <= innerWidth`)
-			p.shot(look.name, true)
 			background := value[string](p, "getComputedStyle(document.body).backgroundColor")
 			p.click("#theme")
 			if other := value[string](p, "getComputedStyle(document.body).backgroundColor"); other == background {
@@ -535,6 +570,7 @@ func TestPicture(t *testing.T) {
 	p.scheme("light")
 	p.visit(address)
 	p.wait(status + ` === "Live"`)
+	p.expect("win-1", `document.querySelector("h1").textContent = "win-1"`) // not that of the machine
 	p.shot("picture", false)
 	p.check(address)
 }
@@ -644,7 +680,7 @@ func TestLive(t *testing.T) {
 	p.click("#search")
 	p.typeText("disk")
 	p.click("#disks [data-item]:last-child summary")
-	p.wait(`document.querySelector("#disks [data-item]:last-child details").open`)
+	p.wait(`document.querySelector("#disks [data-item]:last-child").open`)
 	p.wait(`scrollY > 100`)
 	const place = `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(kept.getBoundingClientRect().top))))`
 	before := value[float64](p, `(window.kept = document.querySelector("#disks [data-item]:last-child"), `+place+`)`)
@@ -654,7 +690,7 @@ func TestLive(t *testing.T) {
 	p.wait(`document.getElementById("disks").innerText.includes("` + hostile + `")`)
 	p.expect(7.0, "("+shown+`)("disks")`)
 	p.expect("disk", `document.getElementById("search").value`)
-	p.expect(true, `kept.isConnected && kept.querySelector("details").open`)
+	p.expect(true, `kept.isConnected && kept.open`)
 	p.expect("SUMMARY", `document.activeElement.tagName`)
 	if after := value[float64](p, place); math.Abs(after-before) > 8 {
 		t.Errorf("the disk that the user looks at moves from %.0f to %.0f", before, after)

@@ -7,6 +7,7 @@ toolchain go1.26.8
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../../mounter
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest => ../../mounter/mountertest
 	github.com/kubernetes-csi/csi-proxy/v2 => ../..
 	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../../v2/cmd
 	github.com/kubernetes-csi/csi-proxy/v2/test => ../
@@ -16,6 +17,7 @@ require (
 	github.com/container-storage-interface/spec v1.13.0
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/mounter v0.0.0-00010101000000-000000000000
+	github.com/kubernetes-csi/csi-proxy/mounter/mountertest v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2/test v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0

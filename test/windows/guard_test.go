@@ -17,7 +17,7 @@ import (
 var reads = strings.Fields(`FileInfo TargetInfo ReparsePoint Location PathSpace OpenDirectory Open ListDirectory ChangedAt
 	DiskDevices DeviceNumber DeviceDescriptor DeviceIdentifiers DeviceLocation SCSIAddress DiskGeometry DiskAttributes
 	SANPolicy DriveLayout UpdateDisk UpdateDriveSize ReadDevice StorageAdapters RescanAdapter
-	VolumeIDs VolumeExtents FileSystem VolumeSpace NTFSVolumeData FlushVolume VolumeOfDrive VolumePaths SystemVolumes
+	VolumeIDs VolumeExtents FileSystem VolumeSpace NTFSVolumeData ReFSVolumeData VolumeDirty VolumeHealth DiskHealth FlushVolume VolumeOfDrive VolumePaths SystemVolumes
 	RootEntries RootSecurity RefreshStorageCache
 	ReportSendTargetPortals RefreshSendTargetPortal ReportTargets ReportTargetPortals Sessions DevicesForSession
 	PersistentLogins FirmwareTable BIOSSerialNumber Uptime ServiceConfig ServiceStatus ActiveDependents
@@ -56,7 +56,7 @@ func (n *node) allow(ctx context.Context, m win.Machine, c *win.Call) error {
 		return n.allowDisk(ctx, m, about)
 	case uint32: // ResizePartition
 		return n.allowDisk(ctx, m, win.PhysicalDrive(about))
-	case win.VolumeID: // ExtendVolume, OnlineVolume, Format, FormatLegacy, SetVolumeLabel, SetRootSecurity
+	case win.VolumeID: // ExtendVolume, OnlineVolume, Format, FormatLegacy, RepairVolume, SetVolumeLabel, SetRootSecurity
 		return n.allowVolume(ctx, m, about)
 	case win.SMBMappingRequest: // CreateSMBMapping
 		return n.allowMapping(ctx, m, about.Remote)

@@ -96,8 +96,8 @@ func TestMount(t *testing.T) {
 	// not: the rule about links does not hold; each name must be opened alone.
 	g.ask("Q-dont-reparse", func(a *answer) { g.askReparse(a, dir, mount) })
 	// A GPT disk with a mounted volume goes offline: the GUID in the stale folder is that of the partition, so that
-	// csi-proxyctl node says which disk has it. Also for a volume that was mounted before the disk moved from another
-	// node.
+	// csi-proxyctl node says which disk has it, and an interrupted Unstage of the mounter, which takes the disk offline
+	// first, finds it. Also for a volume that was mounted before the disk moved from another node.
 	g.ask("Q-offline-guid", func(a *answer) {
 		p, err := g.dataPartition(ctx, d.Number())
 		a.must(err)

@@ -134,6 +134,67 @@ func TestClusters(t *testing.T) {
 	})
 }
 
+func TestHealth(t *testing.T) {
+	g := newGroup(t)
+	ctx, d := g.Context(), g.scratch(g.T, 512)
+	// Which values does MSFT_Volume.HealthStatus have, of NTFS and of a volume without a file system? Expected: 0, and
+	// 0 or 5. If not: whatever is not 0 counts as damage, and csi-proxyctl node warns of a healthy volume.
+	g.ask("Q-volume-health", func(a *answer) {
+		id := g.newFormatted(a.T, d)
+		dirty, err := g.machine.VolumeDirty(ctx, id)
+		a.fact("FSCTL_IS_VOLUME_DIRTY", err)
+		a.fact("dirty", dirty)
+		_, err = g.machine.VolumeDirty(ctx, missingVolume)
+		a.fact("FSCTL_IS_VOLUME_DIRTY, no such volume", err)
+		a.must(g.machine.RefreshStorageCache(ctx))
+		health, err := g.machine.VolumeHealth(ctx, id)
+		a.must(err)
+		a.fact("HealthStatus", uint16(health[id]))
+		a.fact("volumes with this UniqueId", len(health))
+		_, err = g.machine.VolumeHealth(ctx, "")
+		a.fact("HealthStatus of all volumes", err)
+	})
+	// Which codes does MSFT_Volume.Repair return for a healthy volume, in use and not, and for none? Expected: 0; in
+	// use, 43013 or 0 for what dismounts. If not: an unknown code is an error with its number.
+	g.ask("Q-repair", func(a *answer) {
+		id := g.newFormatted(a.T, d)
+		for _, how := range []win.Repair{win.RepairScan, win.RepairSpotFix, win.RepairOffline} {
+			began := g.machine.Now()
+			a.fact(string(how), g.machine.RepairVolume(ctx, id, how))
+			a.measured(string(how)+" took", g.machine.Now().Sub(began))
+			a.fact(string(how)+", no such volume", g.machine.RepairVolume(ctx, missingVolume, how))
+		}
+	})
+	// Does MSFT_PhysicalDisk have the number of each disk as DeviceId, and OperationalStatus as an array? Expected: yes.
+	// If not: the health of disks is unknown.
+	g.ask("Q-disk-health", func(a *answer) {
+		health, err := g.machine.DiskHealth(ctx)
+		a.must(err)
+		of, known := health[d.Number()]
+		a.fact("knows the disk", known)
+		a.fact("HealthStatus", uint16(of.Status))
+		a.fact("OperationalStatus", fmt.Sprint(of.Operational))
+	})
+	// Can this edition format with ReFS, with which clusters, and which code says no? Expected: 4096 and 65536, else
+	// 43001 or 43000. If not: FormatVolume fails with the number.
+	g.ask("Q-refs", func(a *answer) {
+		id := g.newFormatted(a.T, d)
+		for _, size := range []uint32{0, 4096, 65536, 8192} {
+			err := g.machine.Format(ctx, id, win.FormatOptions{FileSystem: "ReFS", ClusterSize: size})
+			if err == nil {
+				var data win.NTFSVolumeData
+				data, err = g.machine.ReFSVolumeData(ctx, id)
+				a.fact(fmt.Sprintf("clusters after %d", size), data.BytesPerCluster)
+			}
+			a.fact(fmt.Sprintf("MSFT_Volume, ReFS, %d", size), err)
+		}
+		_, err := g.machine.VolumeDirty(ctx, id)
+		a.fact("FSCTL_IS_VOLUME_DIRTY of ReFS", err)
+		a.fact("MSFT_Volume.Repair of ReFS", g.machine.RepairVolume(ctx, id, win.RepairScan))
+		a.must(g.machine.Format(ctx, id, win.FormatOptions{}))
+	})
+}
+
 // clusters is the size of clusters after a format, or why it failed.
 func (g *group) clusters(a *answer, id win.VolumeID, formatted error) string {
 	if formatted != nil {

@@ -30,6 +30,7 @@ type DescribeNodeRequest struct {
 	ShareAnswers bool                   `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"` // shares, and whether each can be opened; Windows connects idle mappings again
 	Sessions     bool                   `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // of the iSCSI initiator
 	// Look only at the volumes with these ids, at most 128. The answer has only those that exist, without read_only.
+	// With sessions, look only at those of the iSCSI targets with these names, or with a disk that has one of these numbers.
 	OnlyVolumeIds []string `protobuf:"bytes,5,rep,name=only_volume_ids,json=onlyVolumeIds,proto3" json:"only_volume_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -113,9 +114,15 @@ type Node struct {
 	Sessions       []*Session             `protobuf:"bytes,8,rep,name=sessions,proto3" json:"sessions,omitempty"`                                    // by target
 	SessionsListed bool                   `protobuf:"varint,9,opt,name=sessions_listed,json=sessionsListed,proto3" json:"sessions_listed,omitempty"` // not if the group iscsi is not served
 	// A fault keeps some of the volumes, links or shares out of this answer. A problem says why.
-	VolumesFailed bool `protobuf:"varint,10,opt,name=volumes_failed,json=volumesFailed,proto3" json:"volumes_failed,omitempty"`
-	LinksFailed   bool `protobuf:"varint,11,opt,name=links_failed,json=linksFailed,proto3" json:"links_failed,omitempty"`
-	SharesFailed  bool `protobuf:"varint,12,opt,name=shares_failed,json=sharesFailed,proto3" json:"shares_failed,omitempty"`
+	VolumesFailed bool     `protobuf:"varint,10,opt,name=volumes_failed,json=volumesFailed,proto3" json:"volumes_failed,omitempty"`
+	LinksFailed   bool     `protobuf:"varint,11,opt,name=links_failed,json=linksFailed,proto3" json:"links_failed,omitempty"`
+	SharesFailed  bool     `protobuf:"varint,12,opt,name=shares_failed,json=sharesFailed,proto3" json:"shares_failed,omitempty"`
+	Pods          []*Pod   `protobuf:"bytes,13,rep,name=pods,proto3" json:"pods,omitempty"`       // of which the kubelet has a log directory; only with links
+	Since         []*Since `protobuf:"bytes,14,rep,name=since,proto3" json:"since,omitempty"`     // problems that the daemon has seen on its own
+	Version       string   `protobuf:"bytes,15,opt,name=version,proto3" json:"version,omitempty"` // of the daemon
+	// When the daemon calls a volume full: more than this is used, and less than this is free.
+	FullPercent   uint32 `protobuf:"varint,16,opt,name=full_percent,json=fullPercent,proto3" json:"full_percent,omitempty"`
+	FullBytes     int64  `protobuf:"varint,17,opt,name=full_bytes,json=fullBytes,proto3" json:"full_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -234,22 +241,190 @@ func (x *Node) GetSharesFailed() bool {
 	return false
 }
 
+func (x *Node) GetPods() []*Pod {
+	if x != nil {
+		return x.Pods
+	}
+	return nil
+}
+
+func (x *Node) GetSince() []*Since {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Node) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Node) GetFullPercent() uint32 {
+	if x != nil {
+		return x.FullPercent
+	}
+	return 0
+}
+
+func (x *Node) GetFullBytes() int64 {
+	if x != nil {
+		return x.FullBytes
+	}
+	return 0
+}
+
+// Pod is a pod that the node has or had.
+type Pod struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pod) Reset() {
+	*x = Pod{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pod) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pod) ProtoMessage() {}
+
+func (x *Pod) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pod.ProtoReflect.Descriptor instead.
+func (*Pod) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Pod) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *Pod) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Pod) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Since is when the daemon first saw a problem that it has seen at each look since then.
+type Since struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of the problem, and the type and id of its object, as csi-proxyctl node -o json has them
+	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Unix          int64                  `protobuf:"varint,4,opt,name=unix,proto3" json:"unix,omitempty"` // in seconds since 1970
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Since) Reset() {
+	*x = Since{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Since) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Since) ProtoMessage() {}
+
+func (x *Since) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Since.ProtoReflect.Descriptor instead.
+func (*Since) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Since) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Since) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Since) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Since) GetUnix() int64 {
+	if x != nil {
+		return x.Unix
+	}
+	return 0
+}
+
 // FindDiskRequest has the keys of a disk. A key that is missing, empty or 0 does not count. Texts are compared as they
 // are, except that case does not matter in device, bus, eui64 and nguid.
 type FindDiskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, and those of NVMe.
+	// The keys are number, device, size_bytes, serial_number, page83, bus, model, scsi_address, those of NVMe, and the id of
+	// one partition.
 	Disk               *Disk  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
 	SerialNumberPrefix string `protobuf:"bytes,2,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
-	Adapter            string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`          // of the location
-	LunId              string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"` // of the location
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Of the location. If the adapter is the name of an iSCSI target, lun_id is that at the target, and FindDisk waits up
+	// to 30 s for Windows to set the disk up. Without a session it returns NotFound, without a connection Unavailable.
+	Adapter       string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	LunId         string `protobuf:"bytes,4,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FindDiskRequest) Reset() {
 	*x = FindDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -261,7 +436,7 @@ func (x *FindDiskRequest) String() string {
 func (*FindDiskRequest) ProtoMessage() {}
 
 func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -274,7 +449,7 @@ func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindDiskRequest.ProtoReflect.Descriptor instead.
 func (*FindDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FindDiskRequest) GetDisk() *Disk {
@@ -305,6 +480,51 @@ func (x *FindDiskRequest) GetLunId() string {
 	return ""
 }
 
+// AmbiguousDisks is a detail of a status: several disks have the keys of a query.
+type AmbiguousDisks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Numbers       []uint32               `protobuf:"varint,1,rep,packed,name=numbers,proto3" json:"numbers,omitempty"` // at most 64
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AmbiguousDisks) Reset() {
+	*x = AmbiguousDisks{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AmbiguousDisks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AmbiguousDisks) ProtoMessage() {}
+
+func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AmbiguousDisks.ProtoReflect.Descriptor instead.
+func (*AmbiguousDisks) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AmbiguousDisks) GetNumbers() []uint32 {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
 // Disk is a disk that is present.
 type Disk struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -327,13 +547,15 @@ type Disk struct {
 	Eui64           string                 `protobuf:"bytes,17,opt,name=eui64,proto3" json:"eui64,omitempty"`                                               // hexadecimal digits, of NVMe disks
 	Nguid           string                 `protobuf:"bytes,18,opt,name=nguid,proto3" json:"nguid,omitempty"`                                               // hexadecimal digits, of NVMe disks
 	OfflineReason   string                 `protobuf:"bytes,19,opt,name=offline_reason,json=offlineReason,proto3" json:"offline_reason,omitempty"`          // policy, unknown, or collision with another disk
+	Health          string                 `protobuf:"bytes,20,opt,name=health,proto3" json:"health,omitempty"`                                             // healthy, warning (it reports trouble), unhealthy (it does not work); empty if unknown
+	HealthReason    string                 `protobuf:"bytes,21,opt,name=health_reason,json=healthReason,proto3" json:"health_reason,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +567,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +580,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -494,6 +716,20 @@ func (x *Disk) GetOfflineReason() string {
 	return ""
 }
 
+func (x *Disk) GetHealth() string {
+	if x != nil {
+		return x.Health
+	}
+	return ""
+}
+
+func (x *Disk) GetHealthReason() string {
+	if x != nil {
+		return x.HealthReason
+	}
+	return ""
+}
+
 // Partition is a part of a disk.
 type Partition struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -511,7 +747,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +759,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +772,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -605,13 +841,15 @@ type Volume struct {
 	ClusterSizeBytes uint32                 `protobuf:"varint,12,opt,name=cluster_size_bytes,json=clusterSizeBytes,proto3" json:"cluster_size_bytes,omitempty"` // of NTFS; 0 if unknown
 	RootAccess       string                 `protobuf:"bytes,13,opt,name=root_access,json=rootAccess,proto3" json:"root_access,omitempty"`                      // default, users-modify, or an access list in SDDL; empty if unknown, or if there are none
 	MountPathsListed bool                   `protobuf:"varint,14,opt,name=mount_paths_listed,json=mountPathsListed,proto3" json:"mount_paths_listed,omitempty"` // all of them
+	Dirty            *bool                  `protobuf:"varint,15,opt,name=dirty,proto3,oneof" json:"dirty,omitempty"`                                           // the dirty bit
+	Damage           string                 `protobuf:"bytes,16,opt,name=damage,proto3" json:"damage,omitempty"`                                                // that NTFS has noted: scan needed, spot fix needed, offline repair needed, or unknown
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -623,7 +861,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -636,7 +874,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Volume) GetId() string {
@@ -737,25 +975,41 @@ func (x *Volume) GetMountPathsListed() bool {
 	return false
 }
 
+func (x *Volume) GetDirty() bool {
+	if x != nil && x.Dirty != nil {
+		return *x.Dirty
+	}
+	return false
+}
+
+func (x *Volume) GetDamage() string {
+	if x != nil {
+		return x.Damage
+	}
+	return ""
+}
+
 // Link is a mounted folder or a link below a working directory.
 type Link struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Path     string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	VolumeId string                 `protobuf:"bytes,2,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"` // that it leads to, or would
 	Stale    string                 `protobuf:"bytes,3,opt,name=stale,proto3" json:"stale,omitempty"`                       // why it leads nowhere; empty if it leads somewhere
-	Target   string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`                     // the path that it leads to, if that does not exist
+	Target   string                 `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`                     // the path that it leads to, if that does not exist or is outside the working directories
 	Share    string                 `protobuf:"bytes,5,opt,name=share,proto3" json:"share,omitempty"`                       // that it leads into, if that is not mapped
-	// Only of Heal, where target is also the volume, and the directory on a share.
-	ChangedUnix   int64  `protobuf:"varint,6,opt,name=changed_unix,json=changedUnix,proto3" json:"changed_unix,omitempty"` // when the link was made or changed, in seconds since 1970; 0 if unknown
-	State         string `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`                                 // kept, removable or removed
-	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`                               // for the state
+	// Of Heal, where target is also the volume, and the directory on a share.
+	ChangedUnix int64 `protobuf:"varint,6,opt,name=changed_unix,json=changedUnix,proto3" json:"changed_unix,omitempty"` // when the link was made or changed, in seconds since 1970; 0 if unknown
+	// What Heal says of it; in a description, what it said last. Empty if it has not looked.
+	State         string `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`     // kept, removable or removed
+	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`   // for the state
+	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"` // why it is not known where it leads
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +1021,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +1034,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Link) GetPath() string {
@@ -839,6 +1093,13 @@ func (x *Link) GetReason() string {
 	return ""
 }
 
+func (x *Link) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // Share is a global mapping of an SMB share.
 type Share struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -856,7 +1117,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +1129,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +1142,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Share) GetRemote() string {
@@ -954,7 +1215,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -966,7 +1227,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -979,7 +1240,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Session) GetTarget() string {
@@ -1017,6 +1278,151 @@ func (x *Session) GetProblems() []string {
 	return nil
 }
 
+type CheckVolumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	VolumeId      string                 `protobuf:"bytes,1,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`      // empty for none, scan, repair (a scan and a spot fix), or repair-offline
+	Dismount      bool                   `protobuf:"varint,3,opt,name=dismount,proto3" json:"dismount,omitempty"` // repair also a volume that is mounted somewhere
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckVolumeRequest) Reset() {
+	*x = CheckVolumeRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckVolumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckVolumeRequest) ProtoMessage() {}
+
+func (x *CheckVolumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckVolumeRequest.ProtoReflect.Descriptor instead.
+func (*CheckVolumeRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CheckVolumeRequest) GetVolumeId() string {
+	if x != nil {
+		return x.VolumeId
+	}
+	return ""
+}
+
+func (x *CheckVolumeRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *CheckVolumeRequest) GetDismount() bool {
+	if x != nil {
+		return x.Dismount
+	}
+	return false
+}
+
+// VolumeCondition is what Windows knows of a volume and its disks.
+type VolumeCondition struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Volume           *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`   // its id, file_system, read_only, dirty, damage and disks
+	Disks            []*Disk                `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`     // their number, health and health_reason
+	Running          string                 `protobuf:"bytes,3,opt,name=running,proto3" json:"running,omitempty"` // scan, spot fix or offline repair, which runs
+	RunningSinceUnix int64                  `protobuf:"varint,4,opt,name=running_since_unix,json=runningSinceUnix,proto3" json:"running_since_unix,omitempty"`
+	Problems         []string               `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"` // what is wrong; without any, and with nothing unknown, the volume is well
+	Unknown          []string               `protobuf:"bytes,6,rep,name=unknown,proto3" json:"unknown,omitempty"`   // what could not be found out, and why
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *VolumeCondition) Reset() {
+	*x = VolumeCondition{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeCondition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeCondition) ProtoMessage() {}
+
+func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeCondition.ProtoReflect.Descriptor instead.
+func (*VolumeCondition) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *VolumeCondition) GetVolume() *Volume {
+	if x != nil {
+		return x.Volume
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetDisks() []*Disk {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetRunning() string {
+	if x != nil {
+		return x.Running
+	}
+	return ""
+}
+
+func (x *VolumeCondition) GetRunningSinceUnix() int64 {
+	if x != nil {
+		return x.RunningSinceUnix
+	}
+	return 0
+}
+
+func (x *VolumeCondition) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *VolumeCondition) GetUnknown() []string {
+	if x != nil {
+		return x.Unknown
+	}
+	return nil
+}
+
 type NewSmbGlobalMappingRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	RemotePath      string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
@@ -1031,7 +1437,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1449,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1462,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1101,6 +1507,58 @@ func (x *NewSmbGlobalMappingRequest) GetRefuseOtherUser() bool {
 	return false
 }
 
+type RemoveSmbGlobalMappingRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RemotePath    string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
+	ExceptLink    string                 `protobuf:"bytes,2,opt,name=except_link,json=exceptLink,proto3" json:"except_link,omitempty"` // the absolute path of a link; empty means that every link counts
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSmbGlobalMappingRequest) Reset() {
+	*x = RemoveSmbGlobalMappingRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSmbGlobalMappingRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
+
+func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
+	if x != nil {
+		return x.RemotePath
+	}
+	return ""
+}
+
+func (x *RemoveSmbGlobalMappingRequest) GetExceptLink() string {
+	if x != nil {
+		return x.ExceptLink
+	}
+	return ""
+}
+
 type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // absolute, in a working directory
@@ -1110,7 +1568,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1580,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1593,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Path) GetPath() string {
@@ -1156,7 +1614,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1626,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1639,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1209,7 +1667,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1679,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1692,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1263,7 +1721,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1733,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1746,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Entry) GetName() string {
@@ -1321,7 +1779,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1791,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1804,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1367,7 +1825,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1379,7 +1837,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1392,7 +1850,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1426,7 +1884,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
 	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\x12\x1a\n" +
 	"\bsessions\x18\x04 \x01(\bR\bsessions\x12&\n" +
-	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\"\x97\x04\n" +
+	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\"\xd7\x05\n" +
 	"\x04Node\x121\n" +
 	"\x05disks\x18\x01 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x127\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1d.csiproxy.extension.v1.VolumeR\avolumes\x121\n" +
@@ -1440,12 +1898,29 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x0evolumes_failed\x18\n" +
 	" \x01(\bR\rvolumesFailed\x12!\n" +
 	"\flinks_failed\x18\v \x01(\bR\vlinksFailed\x12#\n" +
-	"\rshares_failed\x18\f \x01(\bR\fsharesFailed\"\xa5\x01\n" +
+	"\rshares_failed\x18\f \x01(\bR\fsharesFailed\x12.\n" +
+	"\x04pods\x18\r \x03(\v2\x1a.csiproxy.extension.v1.PodR\x04pods\x122\n" +
+	"\x05since\x18\x0e \x03(\v2\x1c.csiproxy.extension.v1.SinceR\x05since\x12\x18\n" +
+	"\aversion\x18\x0f \x01(\tR\aversion\x12!\n" +
+	"\ffull_percent\x18\x10 \x01(\rR\vfullPercent\x12\x1d\n" +
+	"\n" +
+	"full_bytes\x18\x11 \x01(\x03R\tfullBytes\"I\n" +
+	"\x03Pod\x12\x10\n" +
+	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"S\n" +
+	"\x05Since\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04unix\x18\x04 \x01(\x03R\x04unix\"\xa5\x01\n" +
 	"\x0fFindDiskRequest\x12/\n" +
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
-	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\x93\x05\n" +
+	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"*\n" +
+	"\x0eAmbiguousDisks\x12\x18\n" +
+	"\anumbers\x18\x01 \x03(\rR\anumbers\"\xd0\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -1469,7 +1944,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x11nvme_namespace_id\x18\x10 \x01(\rR\x0fnvmeNamespaceId\x12\x14\n" +
 	"\x05eui64\x18\x11 \x01(\tR\x05eui64\x12\x14\n" +
 	"\x05nguid\x18\x12 \x01(\tR\x05nguid\x12%\n" +
-	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReasonB\t\n" +
+	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReason\x12\x16\n" +
+	"\x06health\x18\x14 \x01(\tR\x06health\x12#\n" +
+	"\rhealth_reason\x18\x15 \x01(\tR\fhealthReasonB\t\n" +
 	"\a_numberB\r\n" +
 	"\v_size_bytesB\t\n" +
 	"\a_onlineB\f\n" +
@@ -1483,7 +1960,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
 	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\x12\x0e\n" +
-	"\x02id\x18\a \x01(\tR\x02id\"\xec\x03\n" +
+	"\x02id\x18\a \x01(\tR\x02id\"\xa9\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1f\n" +
@@ -1504,11 +1981,14 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12\x1f\n" +
 	"\vroot_access\x18\r \x01(\tR\n" +
 	"rootAccess\x12,\n" +
-	"\x12mount_paths_listed\x18\x0e \x01(\bR\x10mountPathsListedB\x0e\n" +
+	"\x12mount_paths_listed\x18\x0e \x01(\bR\x10mountPathsListed\x12\x19\n" +
+	"\x05dirty\x18\x0f \x01(\bH\x03R\x05dirty\x88\x01\x01\x12\x16\n" +
+	"\x06damage\x18\x10 \x01(\tR\x06damageB\x0e\n" +
 	"\f_total_bytesB\r\n" +
 	"\v_used_bytesB\f\n" +
 	"\n" +
-	"_read_only\"\xcc\x01\n" +
+	"_read_onlyB\b\n" +
+	"\x06_dirty\"\xe6\x01\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
@@ -1517,7 +1997,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x05share\x18\x05 \x01(\tR\x05share\x12!\n" +
 	"\fchanged_unix\x18\x06 \x01(\x03R\vchangedUnix\x12\x14\n" +
 	"\x05state\x18\a \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\"\x9d\x02\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x12\x18\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"\x9d\x02\n" +
 	"\x05Share\x12\x16\n" +
 	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x17\n" +
@@ -1540,7 +2021,18 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
 	"persistent\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems\"\xeb\x01\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\"e\n" +
+	"\x12CheckVolumeRequest\x12\x1b\n" +
+	"\tvolume_id\x18\x01 \x01(\tR\bvolumeId\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n" +
+	"\bdismount\x18\x03 \x01(\bR\bdismount\"\xf9\x01\n" +
+	"\x0fVolumeCondition\x125\n" +
+	"\x06volume\x18\x01 \x01(\v2\x1d.csiproxy.extension.v1.VolumeR\x06volume\x121\n" +
+	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\tR\arunning\x12,\n" +
+	"\x12running_since_unix\x18\x04 \x01(\x03R\x10runningSinceUnix\x12\x1a\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\x12\x18\n" +
+	"\aunknown\x18\x06 \x03(\tR\aunknown\"\xeb\x01\n" +
 	"\x1aNewSmbGlobalMappingRequest\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
 	"remotePath\x12\x1d\n" +
@@ -1551,7 +2043,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\aprivate\x18\x05 \x01(\bH\x00R\aprivate\x88\x01\x01\x12*\n" +
 	"\x11refuse_other_user\x18\x06 \x01(\bR\x0frefuseOtherUserB\n" +
 	"\n" +
-	"\b_private\"\x1a\n" +
+	"\b_private\"a\n" +
+	"\x1dRemoveSmbGlobalMappingRequest\x12\x1f\n" +
+	"\vremote_path\x18\x01 \x01(\tR\n" +
+	"remotePath\x12\x1f\n" +
+	"\vexcept_link\x18\x02 \x01(\tR\n" +
+	"exceptLink\"\x1a\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\"Q\n" +
 	"\x05Space\x12\x1f\n" +
@@ -1579,8 +2076,13 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
 	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
+	"\fVolumeHealth\x12b\n" +
+	"\vCheckVolume\x12).csiproxy.extension.v1.CheckVolumeRequest\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002a\n" +
+	"\vVolumeFlush\x12R\n" +
+	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
-	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
+	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x00\x12h\n" +
+	"\x16RemoveSmbGlobalMapping\x124.csiproxy.extension.v1.RemoveSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
 	"\x05Paths\x12K\n" +
 	"\fGetPathStats\x12\x1b.csiproxy.extension.v1.Path\x1a\x1c.csiproxy.extension.v1.Space\"\x00\x12P\n" +
 	"\rListDirectory\x12\x1b.csiproxy.extension.v1.Path\x1a .csiproxy.extension.v1.Directory\"\x002[\n" +
@@ -1599,59 +2101,75 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
-	(*DescribeNodeRequest)(nil),        // 0: csiproxy.extension.v1.DescribeNodeRequest
-	(*Node)(nil),                       // 1: csiproxy.extension.v1.Node
-	(*FindDiskRequest)(nil),            // 2: csiproxy.extension.v1.FindDiskRequest
-	(*Disk)(nil),                       // 3: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                  // 4: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                     // 5: csiproxy.extension.v1.Volume
-	(*Link)(nil),                       // 6: csiproxy.extension.v1.Link
-	(*Share)(nil),                      // 7: csiproxy.extension.v1.Share
-	(*Session)(nil),                    // 8: csiproxy.extension.v1.Session
-	(*NewSmbGlobalMappingRequest)(nil), // 9: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*Path)(nil),                       // 10: csiproxy.extension.v1.Path
-	(*Space)(nil),                      // 11: csiproxy.extension.v1.Space
-	(*Directory)(nil),                  // 12: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                      // 13: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                // 14: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),               // 15: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),              // 16: google.protobuf.Empty
+	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
+	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
+	(*Pod)(nil),                           // 2: csiproxy.extension.v1.Pod
+	(*Since)(nil),                         // 3: csiproxy.extension.v1.Since
+	(*FindDiskRequest)(nil),               // 4: csiproxy.extension.v1.FindDiskRequest
+	(*AmbiguousDisks)(nil),                // 5: csiproxy.extension.v1.AmbiguousDisks
+	(*Disk)(nil),                          // 6: csiproxy.extension.v1.Disk
+	(*Partition)(nil),                     // 7: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 8: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 9: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 10: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 11: csiproxy.extension.v1.Session
+	(*CheckVolumeRequest)(nil),            // 12: csiproxy.extension.v1.CheckVolumeRequest
+	(*VolumeCondition)(nil),               // 13: csiproxy.extension.v1.VolumeCondition
+	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 16: csiproxy.extension.v1.Path
+	(*Space)(nil),                         // 17: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 18: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 19: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 20: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 21: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 22: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
-	3,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	5,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	6,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
-	7,  // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	8,  // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
-	3,  // 5: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	4,  // 6: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	13, // 7: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	6,  // 8: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	0,  // 9: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	2,  // 10: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	3,  // 11: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	3,  // 12: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	5,  // 13: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 14: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	10, // 15: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	10, // 16: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	14, // 17: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 18: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	3,  // 19: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	16, // 20: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	3,  // 21: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	16, // 22: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	16, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	11, // 24: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	12, // 25: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	15, // 26: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	18, // [18:27] is the sub-list for method output_type
-	9,  // [9:18] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	6,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
+	8,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	9,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	10, // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	11, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	2,  // 5: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
+	3,  // 6: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
+	6,  // 7: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
+	7,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	8,  // 9: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
+	6,  // 10: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
+	19, // 11: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	9,  // 12: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	0,  // 13: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	4,  // 14: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	6,  // 15: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	6,  // 16: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	8,  // 17: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	12, // 18: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
+	8,  // 19: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	14, // 20: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	15, // 21: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	16, // 22: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	16, // 23: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	20, // 24: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 25: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	6,  // 26: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	22, // 27: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	6,  // 28: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	22, // 29: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	13, // 30: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	8,  // 31: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	22, // 32: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	22, // 33: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	17, // 34: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	18, // 35: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	21, // 36: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	25, // [25:37] is the sub-list for method output_type
+	13, // [13:25] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -1659,19 +2177,19 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   22,
 			NumExtensions: 0,
-			NumServices:   6,
+			NumServices:   8,
 		},
 		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes,
 		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs,

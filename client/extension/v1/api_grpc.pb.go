@@ -37,7 +37,7 @@ type InspectorClient interface {
 	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*Node, error)
 	// FindDisk returns the one disk that has all keys, without the volumes of its partitions, and never the disk that
 	// Windows runs from. It returns NotFound if no disk has them (one that was just attached may need a rescan),
-	// FailedPrecondition if several have, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
+	// FailedPrecondition if several have, with AmbiguousDisks among the details of the status, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
 	FindDisk(ctx context.Context, in *FindDiskRequest, opts ...grpc.CallOption) (*Disk, error)
 }
 
@@ -82,7 +82,7 @@ type InspectorServer interface {
 	DescribeNode(context.Context, *DescribeNodeRequest) (*Node, error)
 	// FindDisk returns the one disk that has all keys, without the volumes of its partitions, and never the disk that
 	// Windows runs from. It returns NotFound if no disk has them (one that was just attached may need a rescan),
-	// FailedPrecondition if several have, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
+	// FailedPrecondition if several have, with AmbiguousDisks among the details of the status, Unavailable if one that did not answer may have, and InvalidArgument for no keys.
 	FindDisk(context.Context, *FindDiskRequest) (*Disk, error)
 }
 
@@ -341,8 +341,8 @@ const (
 //
 // VolumeFormat, beside the group volume, formats with options that the published FormatVolume does not have.
 type VolumeFormatClient interface {
-	// FormatVolume puts an empty NTFS file system on the empty volume with this id. Its options are cluster_size_bytes, a
-	// power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
+	// FormatVolume puts an empty file system on the empty volume with this id. Its options are file_system, NTFS or ReFS,
+	// cluster_size_bytes, a power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
 	// default. It keeps a volume that has a file system, without applying the options, and succeeds. Errors are those of
 	// the published method.
 	FormatVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*emptypb.Empty, error)
@@ -372,8 +372,8 @@ func (c *volumeFormatClient) FormatVolume(ctx context.Context, in *Volume, opts 
 //
 // VolumeFormat, beside the group volume, formats with options that the published FormatVolume does not have.
 type VolumeFormatServer interface {
-	// FormatVolume puts an empty NTFS file system on the empty volume with this id. Its options are cluster_size_bytes, a
-	// power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
+	// FormatVolume puts an empty file system on the empty volume with this id. Its options are file_system, NTFS or ReFS,
+	// cluster_size_bytes, a power of two from 512 to 2 MiB, label, at most 32 characters, and root_access; what is 0 or empty is the daemon's
 	// default. It keeps a volume that has a file system, without applying the options, and succeeds. Errors are those of
 	// the published method.
 	FormatVolume(context.Context, *Volume) (*emptypb.Empty, error)
@@ -444,7 +444,230 @@ var VolumeFormat_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	ShareMapping_NewSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	VolumeHealth_CheckVolume_FullMethodName = "/csiproxy.extension.v1.VolumeHealth/CheckVolume"
+)
+
+// VolumeHealthClient is the client API for VolumeHealth service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+type VolumeHealthClient interface {
+	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
+	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
+	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
+	// volume that is in use or read-only.
+	CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error)
+}
+
+type volumeHealthClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewVolumeHealthClient(cc grpc.ClientConnInterface) VolumeHealthClient {
+	return &volumeHealthClient{cc}
+}
+
+func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(VolumeCondition)
+	err := c.cc.Invoke(ctx, VolumeHealth_CheckVolume_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// VolumeHealthServer is the server API for VolumeHealth service.
+// All implementations should embed UnimplementedVolumeHealthServer
+// for forward compatibility.
+//
+// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+type VolumeHealthServer interface {
+	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
+	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
+	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
+	// volume that is in use or read-only.
+	CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error)
+}
+
+// UnimplementedVolumeHealthServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedVolumeHealthServer struct{}
+
+func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckVolume not implemented")
+}
+func (UnimplementedVolumeHealthServer) testEmbeddedByValue() {}
+
+// UnsafeVolumeHealthServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to VolumeHealthServer will
+// result in compilation errors.
+type UnsafeVolumeHealthServer interface {
+	mustEmbedUnimplementedVolumeHealthServer()
+}
+
+func RegisterVolumeHealthServer(s grpc.ServiceRegistrar, srv VolumeHealthServer) {
+	// If the following call panics, it indicates UnimplementedVolumeHealthServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&VolumeHealth_ServiceDesc, srv)
+}
+
+func _VolumeHealth_CheckVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckVolumeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(VolumeHealthServer).CheckVolume(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: VolumeHealth_CheckVolume_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(VolumeHealthServer).CheckVolume(ctx, req.(*CheckVolumeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// VolumeHealth_ServiceDesc is the grpc.ServiceDesc for VolumeHealth service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var VolumeHealth_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "csiproxy.extension.v1.VolumeHealth",
+	HandlerType: (*VolumeHealthServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "CheckVolume",
+			Handler:    _VolumeHealth_CheckVolume_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto",
+}
+
+const (
+	VolumeFlush_WriteVolumeCache_FullMethodName = "/csiproxy.extension.v1.VolumeFlush/WriteVolumeCache"
+)
+
+// VolumeFlushClient is the client API for VolumeFlush service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// VolumeFlush, beside the group volume, flushes a volume that is unmounted next.
+type VolumeFlushClient interface {
+	// WriteVolumeCache writes what is cached for the volume with this id, which is mounted at the one path in mount_paths.
+	// It fails if the disk fails, and then, as UnmountVolume, accepts it: the answer has a problem, and what was written
+	// last may be lost. Other errors are those of the published method.
+	WriteVolumeCache(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Volume, error)
+}
+
+type volumeFlushClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewVolumeFlushClient(cc grpc.ClientConnInterface) VolumeFlushClient {
+	return &volumeFlushClient{cc}
+}
+
+func (c *volumeFlushClient) WriteVolumeCache(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Volume, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Volume)
+	err := c.cc.Invoke(ctx, VolumeFlush_WriteVolumeCache_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// VolumeFlushServer is the server API for VolumeFlush service.
+// All implementations should embed UnimplementedVolumeFlushServer
+// for forward compatibility.
+//
+// VolumeFlush, beside the group volume, flushes a volume that is unmounted next.
+type VolumeFlushServer interface {
+	// WriteVolumeCache writes what is cached for the volume with this id, which is mounted at the one path in mount_paths.
+	// It fails if the disk fails, and then, as UnmountVolume, accepts it: the answer has a problem, and what was written
+	// last may be lost. Other errors are those of the published method.
+	WriteVolumeCache(context.Context, *Volume) (*Volume, error)
+}
+
+// UnimplementedVolumeFlushServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedVolumeFlushServer struct{}
+
+func (UnimplementedVolumeFlushServer) WriteVolumeCache(context.Context, *Volume) (*Volume, error) {
+	return nil, status.Error(codes.Unimplemented, "method WriteVolumeCache not implemented")
+}
+func (UnimplementedVolumeFlushServer) testEmbeddedByValue() {}
+
+// UnsafeVolumeFlushServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to VolumeFlushServer will
+// result in compilation errors.
+type UnsafeVolumeFlushServer interface {
+	mustEmbedUnimplementedVolumeFlushServer()
+}
+
+func RegisterVolumeFlushServer(s grpc.ServiceRegistrar, srv VolumeFlushServer) {
+	// If the following call panics, it indicates UnimplementedVolumeFlushServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&VolumeFlush_ServiceDesc, srv)
+}
+
+func _VolumeFlush_WriteVolumeCache_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Volume)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(VolumeFlushServer).WriteVolumeCache(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: VolumeFlush_WriteVolumeCache_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(VolumeFlushServer).WriteVolumeCache(ctx, req.(*Volume))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// VolumeFlush_ServiceDesc is the grpc.ServiceDesc for VolumeFlush service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var VolumeFlush_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "csiproxy.extension.v1.VolumeFlush",
+	HandlerType: (*VolumeFlushServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "WriteVolumeCache",
+			Handler:    _VolumeFlush_WriteVolumeCache_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto",
+}
+
+const (
+	ShareMapping_NewSmbGlobalMapping_FullMethodName    = "/csiproxy.extension.v1.ShareMapping/NewSmbGlobalMapping"
+	ShareMapping_RemoveSmbGlobalMapping_FullMethodName = "/csiproxy.extension.v1.ShareMapping/RemoveSmbGlobalMapping"
 )
 
 // ShareMappingClient is the client API for ShareMapping service.
@@ -457,6 +680,9 @@ type ShareMappingClient interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(ctx context.Context, in *NewSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 }
 
 type shareMappingClient struct {
@@ -477,6 +703,16 @@ func (c *shareMappingClient) NewSmbGlobalMapping(ctx context.Context, in *NewSmb
 	return out, nil
 }
 
+func (c *shareMappingClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlobalMappingRequest, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, ShareMapping_RemoveSmbGlobalMapping_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ShareMappingServer is the server API for ShareMapping service.
 // All implementations should embed UnimplementedShareMappingServer
 // for forward compatibility.
@@ -487,6 +723,9 @@ type ShareMappingServer interface {
 	// FailedPrecondition if refuse_other_user is set and the share is in use with another user. Other errors, and
 	// what a repetition does, are those of the published method.
 	NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error)
+	// RemoveSmbGlobalMapping disconnects the node from a share unless a link uses it, other than except_link. A caller that
+	// removes that link afterwards can repeat both until they are done. Errors are those of the published method.
+	RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error)
 }
 
 // UnimplementedShareMappingServer should be embedded to have
@@ -498,6 +737,9 @@ type UnimplementedShareMappingServer struct{}
 
 func (UnimplementedShareMappingServer) NewSmbGlobalMapping(context.Context, *NewSmbGlobalMappingRequest) (*emptypb.Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method NewSmbGlobalMapping not implemented")
+}
+func (UnimplementedShareMappingServer) RemoveSmbGlobalMapping(context.Context, *RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveSmbGlobalMapping not implemented")
 }
 func (UnimplementedShareMappingServer) testEmbeddedByValue() {}
 
@@ -537,6 +779,24 @@ func _ShareMapping_NewSmbGlobalMapping_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ShareMapping_RemoveSmbGlobalMapping_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveSmbGlobalMappingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ShareMapping_RemoveSmbGlobalMapping_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ShareMappingServer).RemoveSmbGlobalMapping(ctx, req.(*RemoveSmbGlobalMappingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ShareMapping_ServiceDesc is the grpc.ServiceDesc for ShareMapping service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -547,6 +807,10 @@ var ShareMapping_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "NewSmbGlobalMapping",
 			Handler:    _ShareMapping_NewSmbGlobalMapping_Handler,
+		},
+		{
+			MethodName: "RemoveSmbGlobalMapping",
+			Handler:    _ShareMapping_RemoveSmbGlobalMapping_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

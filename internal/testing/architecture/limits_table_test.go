@@ -1,6 +1,6 @@
 package architecture
 
-// limits is the table of limits in docs/architecture.md.
+// limits is the table of limits in docs/packages.md.
 var limits = []limit{
 	{"Request message, its headers, calls per connection", "{maxMessageBytes:B}, {maxHeaderBytes:B}, {maxConcurrentStreams}", "v2/cmd/daemon/server/endpoint.go"},
 	{"Keepalive pings", "one per {pingInterval}, also without calls", "v2/cmd/daemon/server/endpoint.go"},
@@ -41,7 +41,7 @@ var limits = []limit{
 	{"A change about an SMB server without a caller", "{workLimit}", "pkg/smb/hostapi/host.go"},
 	{"Opening a share to see whether its mapping works", "{probeLimit}", "pkg/smb/hostapi/examine.go"},
 	{"The search for links to shares, after a start", "{scanTime}, {scanEntries} entries, {scanDepth} names deep", "pkg/smb/hostapi/scan.go"},
-	{"A description of the node", "{limit}; {objectLimit} per disk and volume; {atOnce} at once", "pkg/node/describe.go"},
+	{"A description of the node", "{lookLimit} for all objects together; {atOnce} at once", "pkg/node/describe.go"},
 	{"Links in a description", "{maxDepth} levels deep, {maxEntries} entries", "pkg/node/link.go"},
 	{"Calls to Windows", "{maxRunning} per object, {maxRunningOfKind} per kind", "internal/win/local/blocking.go"},
 	{"Objects on which abandoned calls of a kind may be stuck", "{maxStuck}; others wait {stuckWait} for a stuck object", "internal/win/local/blocking.go"},

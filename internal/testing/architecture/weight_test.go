@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,5 +36,18 @@ func TestWeight(t *testing.T) {
 	require.NoError(t, err)
 	if text.String() != string(want) {
 		t.Errorf("the modules of the library are\n%swant\n%sif that is intended, use -update", text.String(), want)
+	}
+}
+
+// TestDoc_Winsim: the documentation of the emulated node names no type that only this module has.
+func TestDoc_Winsim(t *testing.T) {
+	doc := exec.CommandContext(t.Context(), "go", "doc", "-all", "./pkg/winsim")
+	doc.Dir = "../../.."
+	out, err := doc.Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		if internal := regexp.MustCompile(`\b(win|winerr|winpath|internal/\w+)\.[A-Z]`).FindString(line); internal != "" {
+			t.Errorf("it has %s: %s", internal, line)
+		}
 	}
 }

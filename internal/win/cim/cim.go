@@ -55,7 +55,7 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 		return 0, err
 	}
 	var result uint32
-	err = threadsFor(object, false).do(ctx, cmp.Or(object.About, object.Value), func(c connection) (err error) {
+	err = threadsFor(object, method).do(ctx, cmp.Or(object.About, object.Value), func(c connection) (err error) {
 		result, err = c.call(object, method, in)
 		return err
 	})
@@ -65,12 +65,12 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 	return result, nil
 }
 
-// Query returns properties of all instances of an object: strings, booleans, int64, or
+// Query returns properties of all instances of an object: strings, booleans, int64, []int64 or
 // nil, which is also a property that the class does not have. Numbers of 64 bits are strings, as
 // WMI gives them to scripts.
 func Query(ctx context.Context, object Object, properties ...string) ([]map[string]any, error) {
 	var instances []map[string]any
-	err := threadsFor(object, true).do(ctx, object.About, func(c connection) (err error) {
+	err := threadsFor(object, "").do(ctx, object.About, func(c connection) (err error) {
 		instances, err = c.query(object, properties)
 		return err
 	})
@@ -107,20 +107,24 @@ type connection interface {
 // Calls that wait for other machines have threads of their own, and more of them: a dead server
 // holds one for up to a minute, and must not delay formatting. Half of them are for servers
 // that are known to answer. Queries about the same classes ask no server, and must not wait for
-// those calls.
+// those calls. A scan of a volume takes hours, and must not delay formatting either.
 var (
 	threads        = newPool(connect, maxThreads, maxStuck)
+	repairThreads  = newPool(connect, maxThreads, maxStuck)
 	networkThreads = newPool(connect, 16, 12).reserve(8, 6)
 	networkQueries = newPool(connect, maxThreads, maxStuck)
 
-	pools = []*pool{threads, networkThreads, networkQueries}
+	pools = []*pool{threads, repairThreads, networkThreads, networkQueries}
 )
 
-func threadsFor(object Object, query bool) *pool {
+// threadsFor returns the threads for a method of an object, or for a query if that is empty.
+func threadsFor(object Object, method string) *pool {
 	switch {
+	case object.Namespace != SMB && method == "Repair":
+		return repairThreads
 	case object.Namespace != SMB:
 		return threads
-	case query:
+	case method == "":
 		return networkQueries
 	default:
 		return networkThreads

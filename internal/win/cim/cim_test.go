@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -62,8 +63,10 @@ func TestScalar(t *testing.T) {
 		{int64(-1), int64(-1)},
 		{1.5, nil},
 		{[]string{"x"}, nil},
+		{[]any{int32(5), "x"}, nil},
+		{[]any{int32(2), uint16(0xD005)}, []int64{2, 0xD005}},
 	} {
-		if got := scalar(c.value); got != c.want {
+		if got := scalar(c.value); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%T %v became %T %v, want %T %v", c.value, c.value, got, got, c.want, c.want)
 		}
 	}

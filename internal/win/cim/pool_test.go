@@ -417,16 +417,19 @@ func TestPool_ReserveForgets(t *testing.T) {
 
 // TestThreadsFor: dead servers must block neither formatting nor queries about mappings.
 func TestThreadsFor(t *testing.T) {
-	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"}, false)
-	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, false)
-	queries := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, true)
+	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"}, "Format")
+	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, "Create")
+	queries := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, "")
 	if storage == network || network.maxThreads <= storage.maxThreads || network.maxStuck >= network.maxThreads {
 		t.Errorf("shares have %d threads, of which %d may be stuck; storage has %d", network.maxThreads, network.maxStuck, storage.maxThreads)
 	}
 	if queries == network || queries == storage || network.maxUnproven != network.maxThreads/2 || network.maxUnprovenStuck != network.maxStuck/2 {
 		t.Errorf("queries wait with other calls, or dead servers can take %d of %d threads", network.maxUnproven, network.maxThreads)
 	}
-	if storage != threadsFor(Object{Namespace: V2, Class: "Win32_BIOS"}, true) {
+	if repairs := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"}, "Repair"); repairs == storage {
+		t.Error("scans that take hours hold up formatting")
+	}
+	if storage != threadsFor(Object{Namespace: V2, Class: "Win32_BIOS"}, "") {
 		t.Error("queries about storage have threads of their own")
 	}
 }

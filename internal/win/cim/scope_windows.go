@@ -189,6 +189,9 @@ func (s *scope) property(object *ole.IDispatch, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if array := value.ToArray(); array != nil { // https://learn.microsoft.com/windows/win32/wmisdk/arrays
+		return array.ToValueArray(), nil
+	}
 	return value.Value(), nil
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // variants converts parameters to what WMI's scripting interface takes: numbers are
-// signed, those of 64 bits are texts, and what go-ole would panic about is an error.
+// signed, those of 64 bits are texts, and what go-ole would panic about is an error. Wine's dlls/wbemprox/tests/query.c
+// has the types on Windows.
 // https://learn.microsoft.com/windows/win32/wmisdk/numbers
 func variants(parameters map[string]any) (map[string]any, error) {
 	in := make(map[string]any, len(parameters))
@@ -34,7 +35,7 @@ func variants(parameters map[string]any) (map[string]any, error) {
 type Optional bool
 
 // scalar converts a property to one of the few types that Query promises. What it does
-// not know, arrays for instance, is nil.
+// not know, arrays of texts for instance, is nil.
 func scalar(value any) any {
 	switch value := value.(type) {
 	case string, bool, int64:
@@ -51,6 +52,16 @@ func scalar(value any) any {
 		return int64(value)
 	case uint32:
 		return int64(value)
+	case []any: // scripts get an array of variants
+		numbers := make([]int64, 0, len(value))
+		for _, element := range value {
+			number, ok := scalar(element).(int64)
+			if !ok {
+				return nil
+			}
+			numbers = append(numbers, number)
+		}
+		return numbers
 	default:
 		return nil
 	}

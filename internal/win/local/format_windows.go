@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 
 	"golang.org/x/sys/windows"
@@ -19,7 +20,7 @@ import (
 func (machine) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	volume := cim.Object{Namespace: cim.Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: string(id)}
 	parameters := map[string]any{
-		"FileSystem": "NTFS",
+		"FileSystem": cmp.Or(options.FileSystem, "NTFS"),
 		"Full":       false,
 		"Force":      true, // also where a file system is mounted
 	}
@@ -32,7 +33,7 @@ func (machine) Format(ctx context.Context, id win.VolumeID, options win.FormatOp
 func (machine) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	volume := cim.Object{Namespace: cim.V2, Class: "Win32_Volume", Property: "DeviceID", Value: string(id)}
 	parameters := map[string]any{
-		"FileSystem":  "NTFS",
+		"FileSystem":  cmp.Or(options.FileSystem, "NTFS"),
 		"QuickFormat": true, // the default is to write to every sector
 	}
 	addChosen(parameters, options, "ClusterSize", "Label")

@@ -84,7 +84,7 @@ func (machine) Login(ctx context.Context, login win.Login) (win.SessionID, error
 			Secret:        secret,
 			OptionsSize:   winlayout.LoginOptionsSize,
 			Options: func(options []byte, userAt, secretAt uint64) error {
-				return winlayout.EncodeLoginOptions(options, login.Auth,
+				return winlayout.EncodeLoginOptions(options, login.Auth, login.Multipath,
 					winlayout.Memory{Address: userAt, Length: winapi.Length(user)},
 					winlayout.Memory{Address: secretAt, Length: winapi.Length(secret)})
 			},

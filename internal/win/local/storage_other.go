@@ -84,6 +84,10 @@ func (machine) NTFSVolumeData(context.Context, win.VolumeID) (win.NTFSVolumeData
 	return win.NTFSVolumeData{}, ErrNotWindows
 }
 
+func (machine) ReFSVolumeData(context.Context, win.VolumeID) (win.NTFSVolumeData, error) {
+	return win.NTFSVolumeData{}, ErrNotWindows
+}
+
 func (machine) ExtendVolume(context.Context, win.VolumeID, int64) error { return ErrNotWindows }
 
 func (machine) OnlineVolume(context.Context, win.VolumeID) error { return ErrNotWindows }
@@ -97,6 +101,18 @@ func (machine) VolumePaths(context.Context, win.VolumeID) ([]string, error) {
 }
 
 func (machine) SystemVolumes(context.Context) ([]win.VolumeID, error) { return nil, ErrNotWindows }
+
+func (machine) VolumeDirty(context.Context, win.VolumeID) (bool, error) { return false, ErrNotWindows }
+
+func (machine) VolumeHealth(context.Context, win.VolumeID) (map[win.VolumeID]win.VolumeHealth, error) {
+	return nil, ErrNotWindows
+}
+
+func (machine) RepairVolume(context.Context, win.VolumeID, win.Repair) error { return ErrNotWindows }
+
+func (machine) DiskHealth(context.Context) (map[uint32]win.DiskHealth, error) {
+	return nil, ErrNotWindows
+}
 
 func (machine) Format(context.Context, win.VolumeID, win.FormatOptions) error { return ErrNotWindows }
 

@@ -79,6 +79,14 @@ func (machine) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVol
 	})
 }
 
+// ReFSVolumeData is https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-refs_volume_data_buffer
+func (machine) ReFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	return within(ctx, reachVolume, string(id), func() (win.NTFSVolumeData, error) {
+		query := winapi.Query{Code: winapi.GetReFSVolumeData, Size: winlayout.ReFSVolumeDataSize}
+		return ask(id.Device(), winapi.Read, query, winlayout.DecodeReFSVolumeData)
+	})
+}
+
 func (machine) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64) error {
 	return act(ctx, reachVolume, string(id), func() error {
 		// LocalSystem does not need the privilege; others fail without it.

@@ -38,8 +38,10 @@ const (
 	DiskSetDiskAttributes  ControlCode = disk | readWrite | 0x03D<<number // IOCTL_DISK_SET_DISK_ATTRIBUTES
 	DiskUpdateProperties   ControlCode = disk | anyAccess | 0x050<<number // IOCTL_DISK_UPDATE_PROPERTIES
 
-	GetNTFSVolumeData ControlCode = fileSystem | anyAccess | 25<<number // FSCTL_GET_NTFS_VOLUME_DATA
-	ExtendVolume      ControlCode = fileSystem | anyAccess | 60<<number // FSCTL_EXTEND_VOLUME
+	GetNTFSVolumeData ControlCode = fileSystem | anyAccess | 25<<number  // FSCTL_GET_NTFS_VOLUME_DATA
+	IsVolumeDirty     ControlCode = fileSystem | anyAccess | 30<<number  // FSCTL_IS_VOLUME_DIRTY
+	GetReFSVolumeData ControlCode = fileSystem | anyAccess | 182<<number // FSCTL_GET_REFS_VOLUME_DATA
+	ExtendVolume      ControlCode = fileSystem | anyAccess | 60<<number  // FSCTL_EXTEND_VOLUME
 
 	StorageGetDeviceNumber ControlCode = storage | anyAccess | 0x420<<number // IOCTL_STORAGE_GET_DEVICE_NUMBER
 	StorageQueryProperty   ControlCode = storage | anyAccess | 0x500<<number // IOCTL_STORAGE_QUERY_PROPERTY

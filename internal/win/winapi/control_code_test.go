@@ -23,6 +23,8 @@ func TestControlCodes(t *testing.T) {
 		{"IOCTL_DISK_GET_DISK_ATTRIBUTES", winapi.DiskGetDiskAttributes, 0x000700F0},
 		{"IOCTL_DISK_SET_DISK_ATTRIBUTES", winapi.DiskSetDiskAttributes, 0x0007C0F4},
 		{"IOCTL_DISK_UPDATE_PROPERTIES", winapi.DiskUpdateProperties, 0x00070140},
+		{"FSCTL_GET_REFS_VOLUME_DATA", winapi.GetReFSVolumeData, 0x000902D8},
+		{"FSCTL_IS_VOLUME_DIRTY", winapi.IsVolumeDirty, 0x00090078},
 		{"FSCTL_GET_NTFS_VOLUME_DATA", winapi.GetNTFSVolumeData, 0x00090064},
 		{"FSCTL_EXTEND_VOLUME", winapi.ExtendVolume, 0x000900F0},
 		{"IOCTL_STORAGE_GET_DEVICE_NUMBER", winapi.StorageGetDeviceNumber, 0x002D1080},

@@ -7,6 +7,7 @@ import "strconv"
 // they have a type of their own.
 //
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
+// https://learn.microsoft.com/windows-hardware/drivers/storage/repair-msft-volume
 type StorageCode uint32
 
 // The codes our logic looks at or the emulator gives.
@@ -23,7 +24,12 @@ const (
 	StorageSystemPartition  StorageCode = 42010
 	StorageClusterSize      StorageCode = 43000
 	StorageTooManyClusters  StorageCode = 43003
+	StorageFileSystem       StorageCode = 43001
 	StorageReadOnly         StorageCode = 43006
+	StorageRepairFailed     StorageCode = 43007
+	StorageScanRunning      StorageCode = 43010
+	StorageCannotOpen       StorageCode = 43013
+	StorageNoFileSystem     StorageCode = 43014
 )
 
 var storageCodes = map[StorageCode]meaning{
@@ -33,6 +39,7 @@ var storageCodes = map[StorageCode]meaning{
 	4:                       {Internal, "the storage service failed"},
 	StorageInvalidParameter: {Invalid, "a parameter is wrong"},
 	StorageInUse:            {Busy, "another process has it open"},
+	7:                       {Unsupported, "a 32-bit program cannot do it on a 64-bit system"},
 	StorageNoSpace:          {NoSpace, "there is not enough space"},
 	StorageAccessDenied:     {Denied, "access is denied"},
 	40002:                   {Unavailable, "the storage service lacks resources"},
@@ -43,10 +50,18 @@ var storageCodes = map[StorageCode]meaning{
 	41009:                   {Denied, "the system needs this disk"},
 	StorageSystemPartition:  {Denied, "the system needs this volume"},
 	StorageClusterSize:      {Invalid, "the cluster size is wrong"},
-	43001:                   {Unsupported, "the file system is not supported"},
+	StorageFileSystem:       {Unsupported, "the file system is not supported"},
 	43002:                   {Unsupported, "the volume cannot be formatted quickly"},
 	StorageTooManyClusters:  {Invalid, "the volume has too many clusters"},
 	StorageReadOnly:         {InUse, "the volume is read-only"},
+	StorageRepairFailed:     {Internal, "the repair failed"},
+	43008:                   {Internal, "the scan failed"},
+	43009:                   {Unavailable, "a snapshot for the scan failed; if it fails again, repair the volume offline"},
+	StorageScanRunning:      {Busy, "a scan of the volume runs already"},
+	43011:                   {Unavailable, "a snapshot for the scan failed; if it fails again, repair the volume offline"},
+	43012:                   {InUse, "a snapshot for the scan failed; repair the volume offline"},
+	StorageCannotOpen:       {InUse, "another process has the volume open"},
+	StorageNoFileSystem:     {InUse, "Windows recognises no file system"},
 }
 
 func (c StorageCode) Error() string {

@@ -18,6 +18,8 @@ var (
 		40000: winerr.NoSpace, 40001: winerr.Denied, 40002: winerr.Unavailable, 40003: winerr.Unavailable, 40004: winerr.Internal,
 		41002: winerr.InUse, 41003: winerr.InUse, 41009: winerr.Denied, 42010: winerr.Denied,
 		43000: winerr.Invalid, 43001: winerr.Unsupported, 43002: winerr.Unsupported, 43003: winerr.Invalid, 43006: winerr.InUse,
+		7: winerr.Unsupported, 43007: winerr.Internal, 43008: winerr.Internal, 43009: winerr.Unavailable, 43010: winerr.Busy,
+		43011: winerr.Unavailable, 43012: winerr.InUse, 43013: winerr.InUse, 43014: winerr.InUse,
 	}
 	wantLegacyFormatCodes = map[winerr.LegacyFormatCode]winerr.Kind{
 		1: winerr.Unsupported, 2: winerr.Unsupported, 3: winerr.Denied, 4: winerr.Cancelled, 5: winerr.Internal, 6: winerr.InUse,

@@ -26,6 +26,9 @@ const (
 	loginHasAuthType = 0x80 // ISCSI_LOGIN_OPTIONS_AUTH_TYPE
 )
 
+// loginMultipath is ISCSI_LOGIN_FLAG_MULTIPATH_ENABLED of LoginFlags, which need no flag to count.
+const loginMultipath = 0x2
+
 // Memory is a part of memory that Windows reads while it is called. It must not move.
 type Memory struct {
 	Address uint64
@@ -39,8 +42,11 @@ var LoginOptionsSize = binary.Size(loginOptions{})
 // EncodeLoginOptions writes an ISCSI_LOGIN_OPTIONS. User and secret are bytes, not characters,
 // and have no NUL at the end. They are used with CHAP only. Without a user Windows sends the
 // name of the initiator.
-func EncodeLoginOptions(b []byte, auth win.AuthType, user, secret Memory) error {
+func EncodeLoginOptions(b []byte, auth win.AuthType, multipath bool, user, secret Memory) error {
 	options := loginOptions{InformationSpecified: loginHasAuthType, AuthType: uint32(auth)} // Version is ISCSI_LOGIN_OPTIONS_VERSION, 0
+	if multipath {
+		options.LoginFlags = loginMultipath
+	}
 	if auth != win.NoAuth {
 		options.InformationSpecified |= loginHasPassword
 		options.PasswordLength, options.Password = secret.Length, secret.Address

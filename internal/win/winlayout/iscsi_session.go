@@ -19,7 +19,7 @@ type sessionInfo struct {
 	Connections                               uint64
 }
 
-// connectionInfo is ISCSI_CONNECTION_INFOW; we only check that they are there.
+// connectionInfo is ISCSI_CONNECTION_INFOW. The addresses are pointers.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_connection_infow
 type connectionInfo struct {
 	ConnectionID                    [2]uint64
@@ -56,9 +56,16 @@ func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) 
 	sessions, err := decodeArray(b, count, "ISCSI_SESSION_INFOW", func(s sessionInfo) win.Session {
 		session := win.Session{ID: s.SessionID, TargetNodeName: text(s.TargetNodeName), TargetName: text(s.TargetName), Connections: s.ConnectionCount}
 		// A count without connections would make a dead session look alive.
-		at, err := behind(b, base, s.Connections)
-		if session.Connections > 0 && (err != nil || int64(session.Connections) > int64(len(at)/binary.Size(connectionInfo{}))) {
-			failure = fmt.Errorf("%d connections of a session: %w", session.Connections, ErrMalformed)
+		if session.Connections > 0 {
+			at, _ := behind(b, base, s.Connections)
+			portals, err := decodeArray(at, s.ConnectionCount, "ISCSI_CONNECTION_INFOW", func(c connectionInfo) win.TargetPortal {
+				address, _ := nameBehind(b, base, c.TargetAddress) // a session is worth more than where it leads
+				return win.TargetPortal{Address: address, Port: c.TargetSocket}
+			})
+			if err != nil {
+				failure = fmt.Errorf("%d connections of a session: %w", session.Connections, ErrMalformed)
+			}
+			session.Portals = portals
 		}
 		return session
 	})

@@ -175,19 +175,20 @@ func TestEncodeLoginOptions(t *testing.T) {
 		want         iscsiLoginOptions
 	}{
 		"none":         {win.NoAuth, user, secret, iscsiLoginOptions{InformationSpecified: 0x80}},
+		"multipath":    {win.NoAuth, user, secret, iscsiLoginOptions{InformationSpecified: 0x80, LoginFlags: 2}},
 		"one-way":      {win.OneWayCHAP, user, secret, iscsiLoginOptions{InformationSpecified: 0xE0, AuthType: 1, UsernameLength: 5, PasswordLength: 16, Username: user.Address, Password: secret.Address}},
 		"mutual":       {win.MutualCHAP, user, secret, iscsiLoginOptions{InformationSpecified: 0xE0, AuthType: 2, UsernameLength: 5, PasswordLength: 16, Username: user.Address, Password: secret.Address}},
 		"without user": {win.OneWayCHAP, winlayout.Memory{}, secret, iscsiLoginOptions{InformationSpecified: 0xC0, AuthType: 1, PasswordLength: 16, Password: secret.Address}},
 	} {
 		got := bytes.Repeat([]byte{0xdd}, winlayout.LoginOptionsSize)
-		require.NoError(t, winlayout.EncodeLoginOptions(got, c.auth, c.user, c.secret))
+		require.NoError(t, winlayout.EncodeLoginOptions(got, c.auth, c.want.LoginFlags != 0, c.user, c.secret))
 		w := c.want // with the padding before the pointers
 		want := pack(t, w.Version, w.InformationSpecified, w.LoginFlags, w.AuthType, make([]byte, 20), w.UsernameLength, w.PasswordLength, uint32(0), w.Username, w.Password)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if err := winlayout.EncodeLoginOptions(make([]byte, 63), win.NoAuth, user, secret); !errors.Is(err, winlayout.ErrTruncated) {
+	if err := winlayout.EncodeLoginOptions(make([]byte, 63), win.NoAuth, false, user, secret); !errors.Is(err, winlayout.ErrTruncated) {
 		t.Errorf("into 63 bytes: %v", err)
 	}
 }
@@ -219,13 +220,20 @@ func sessionsAt(t testing.TB, base uint64, connections uint32, moved ...int64) [
 	for i, distance := range moved {
 		at[i] += distance
 	}
-	return pack(t, uint64(0x11), uint64(0x22), uint64(0), base+uint64(at[0]), base+uint64(at[1]), make([]byte, 8), connections, uint32(0xdddddddd), base+uint64(at[2]),
-		name, name, make([]byte, 40*connections))
+	b := pack(t, uint64(0x11), uint64(0x22), uint64(0), base+uint64(at[0]), base+uint64(at[1]), make([]byte, 8), connections, uint32(0xdddddddd), base+uint64(at[2]),
+		name, name)
+	address := base + uint64(len(b)) + 40*uint64(connections)
+	for range connections {
+		b = append(b, pack(t, make([]byte, 24), address, uint16(50000), uint16(3260), uint32(0))...)
+	}
+	return append(b, pack(t, characters("10.0.0.10\x00"))...)
 }
 
 func TestDecodeSessions(t *testing.T) {
 	const base = 0x7ff612340000
 	want := []win.Session{{ID: win.SessionID{AdapterUnique: 0x11, AdapterSpecific: 0x22}, TargetNodeName: targetName, TargetName: targetName, Connections: 2}}
+	portal := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
+	want[0].Portals = []win.TargetPortal{portal, portal}
 	got, err := winlayout.DecodeSessions(sessionsAt(t, base, 2), base, 1)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -243,7 +251,7 @@ func TestDecodeSessions(t *testing.T) {
 		"a name far away":                sessionsAt(t, base, 1, 1<<60),
 		"a name without an end":          sessionsAt(t, base, 0)[:64+2*(len(targetName)+1)+2*len(targetName)],
 		"connections before the list":    sessionsAt(t, base, 1, 0, 0, -1<<20),
-		"connections that end too early": sessionsAt(t, base, 1, 0, 0, 1),
+		"connections that end too early": sessionsAt(t, base, 1, 0, 0, 40),
 		"more connections than there are": func() []byte {
 			b := sessionsAt(t, base, 1)
 			binary.LittleEndian.PutUint32(b[48:], 0xFFFFFFFF)

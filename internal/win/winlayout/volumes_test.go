@@ -81,6 +81,31 @@ func TestDecodeNTFSVolumeData(t *testing.T) {
 	}
 }
 
+func TestDecodeReFSVolumeData(t *testing.T) {
+	refs := func(sectors int64, bytesPerCluster uint32) []byte {
+		return pack(t, uint32(152), uint32(3), uint32(14), uint32(4096), int64(7), sectors, int64(257791), int64(250000), int64(16),
+			uint32(512), bytesPerCluster, make([]byte, 88))
+	}
+	b := refs(2062336, 65536)
+	want := win.NTFSVolumeData{Sectors: 2062336, TotalClusters: 257791, FreeClusters: 250000, BytesPerSector: 512, BytesPerCluster: 65536, ReFS: true}
+	if got, err := winlayout.DecodeReFSVolumeData(b); err != nil || got != want || len(b) != winlayout.ReFSVolumeDataSize {
+		t.Errorf("%+v, %v of %d bytes, want %+v of %d", got, err, len(b), want, winlayout.ReFSVolumeDataSize)
+	}
+	truncate(t, b, len(b), winlayout.DecodeReFSVolumeData)
+	if got, err := winlayout.DecodeReFSVolumeData(refs(-1, 0)); !errors.Is(err, winlayout.ErrMalformed) {
+		t.Errorf("%+v, %v, want ErrMalformed", got, err)
+	}
+}
+
+func TestDecodeVolumeDirty(t *testing.T) {
+	for flags, want := range map[uint32]bool{0: false, 1: true, 2: false, 3: true} {
+		if got, err := winlayout.DecodeVolumeDirty(pack(t, flags)); err != nil || got != want {
+			t.Errorf("%d: %v, %v", flags, got, err)
+		}
+	}
+	truncate(t, pack(t, uint32(1)), winlayout.VolumeDirtySize, winlayout.DecodeVolumeDirty)
+}
+
 func TestEncodeExtendVolume(t *testing.T) {
 	if got := hex.EncodeToString(winlayout.EncodeExtendVolume(0x0102030405)); got != "0504030201000000" {
 		t.Errorf("%s", got)

@@ -33,7 +33,13 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		value  T
 		ok     bool
 	}, len(devices))
-	failures := tasks.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+	limit := diskTimeout
+	if deadline, ok := ctx.Deadline(); ok && win.IsInspector(ctx) { // it wants the others in time
+		limit = min(limit, time.Until(deadline)/4*3)
+	}
+	failures := tasks.Each(ctx, len(devices), limit, func(ctx context.Context, i int) error {
+		ctx, done := h.late.Bound(ctx, string(devices[i]))
+		defer done()
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk {
 			return err

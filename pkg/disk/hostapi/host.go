@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
@@ -163,6 +164,7 @@ type host struct {
 	m        win.Machine
 	changes  queue.Queues[change]
 	adapters adaptersAsked
+	late     tasks.Late // disks that a list has waited for
 }
 
 // diskName is the name of a disk in errors, and in its queue.

@@ -23,6 +23,9 @@ const (
 	// timeouts of its driver, 30 to 60 seconds.
 	adapterLimit = time.Minute
 
+	// updateLimit is how long one disk may take to show its size. Windows goes on with a request that takes longer.
+	updateLimit = time.Second
+
 	// rescanLimit ends a rescan whose callers have all left.
 	rescanLimit = 3 * time.Minute
 )
@@ -86,7 +89,9 @@ func (h *host) scan(ctx context.Context) error {
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
-	tasks.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+	tasks.Each(ctx, len(devices), updateLimit, func(ctx context.Context, i int) error {
+		ctx, done := h.late.Bound(ctx, "size of "+string(devices[i]))
+		defer done()
 		// Best effort: not all drivers know both calls, and a failing disk must not fail the
 		// rescan.
 		_ = h.m.UpdateDisk(ctx, devices[i])

@@ -49,8 +49,13 @@ func (h *host) connect(ctx context.Context, login win.Login) error {
 	if err != nil {
 		return failed(opConnect, login.Target, err)
 	}
-	if slices.ContainsFunc(sessions, func(s win.Session) bool { return s.Connections > 0 }) {
-		return nil
+	switch {
+	case len(sessions) == 0:
+		login.Multipath = h.hasMPIO(ctx)
+	case slices.ContainsFunc(sessions, func(s win.Session) bool { return s.Connections > 0 }):
+		if login.Multipath, err = h.addsPath(ctx, login, sessions); err != nil || !login.Multipath {
+			return err
+		}
 	}
 	err = h.loginAsKnown(ctx, login)
 	if errors.Is(err, winerr.NotFound) && h.m.RefreshSendTargetPortal(ctx, login.Portal) == nil {

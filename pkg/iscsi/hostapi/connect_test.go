@@ -60,6 +60,42 @@ func TestConnectTarget(t *testing.T) {
 	})
 }
 
+// TestConnectTarget_Paths: a login through another portal adds a path if MPIO has claimed the disks, and otherwise
+// changes nothing.
+func TestConnectTarget_Paths(t *testing.T) {
+	at := func(address string) *iscsiapi.TargetPortal {
+		return &iscsiapi.TargetPortal{Address: address, Port: 3260}
+	}
+	for _, mpio := range []bool{false, true} {
+		m := model()
+		m.ISCSI.MPIO, m.ISCSI.PnPDelay = mpio, 0
+		m.ISCSI.Portals = append(m.ISCSI.Portals, winsim.ISCSIPortal{Address: "10.0.0.11"}, winsim.ISCSIPortal{Address: "10.0.0.12"})
+		m.Services = append(m.Services, winsim.Service{Name: "mpio", StartType: winsim.StartAutomatic})
+		node, host := connected(t, m)
+		sessions := 1
+		join := func(what, address string, want int) {
+			t.Helper()
+			err := host.ConnectTarget(at(address), target, "NONE", "", "")
+			if got := len(node.Describe().ISCSI.Sessions); err != nil || !mpio && got != 1 || mpio && got != want {
+				t.Errorf("MPIO %t, %s: %v, and %d sessions", mpio, what, err, got)
+			}
+		}
+		join("through the same portal", "10.0.0.10", sessions)
+		join("through one that is not known to have the target", "10.0.0.11", sessions)
+		must(t, host.AddTargetPortal(at("10.0.0.11")))
+		join("through another portal", "10.0.0.11", 2)
+		join("again", "::ffff:10.0.0.11", 2)
+		must(t, host.AddTargetPortal(at("10.0.0.12")))
+		must(t, node.SetISCSIPortalDown("10.0.0.11", true))
+		join("through a third, while one has lost its connection", "10.0.0.12", 3)
+		join("through that", "10.0.0.12", 3)
+		must(t, node.SetISCSIPortalDown("10.0.0.10", true), node.SetISCSIPortalDown("10.0.0.12", true))
+		join("without a connection", "10.0.0.10", 3)
+		must(t, disconnect(host))
+		wantSessions(t, node, 0)
+	}
+}
+
 // TestConnectTarget_Spelling: a machine may know targets in one spelling only.
 func TestConnectTarget_Spelling(t *testing.T) {
 	node, _ := newNode(t, model())

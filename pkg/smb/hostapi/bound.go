@@ -13,6 +13,7 @@ var (
 	_ PrivacySetter = boundHost{}
 	_ UserChecker   = boundHost{}
 	_ Mapper        = boundHost{}
+	_ Unmapper      = boundHost{}
 	_ LinkWatcher   = boundHost{}
 	_ MappingTeller = boundHost{}
 	_ Excluder      = boundHost{}
@@ -57,7 +58,11 @@ func (b boundHost) NewSMBGlobalMapping(remotePath, username, password string) er
 }
 
 func (b boundHost) RemoveSMBGlobalMapping(remotePath string) error {
-	return b.host.unmap(b.ctx, remotePath)
+	return b.host.unmap(b.ctx, remotePath, "")
+}
+
+func (b boundHost) RemoveSMBGlobalMappingExcept(remotePath, localPath string) error {
+	return b.host.unmap(b.ctx, remotePath, localPath)
 }
 
 func (b boundHost) MapSMBShare(remotePath, localPath, username, password string) error {

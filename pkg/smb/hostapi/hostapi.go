@@ -47,6 +47,13 @@ type Mapper interface {
 	MapSMBShare(remotePath, localPath, username, password string) error
 }
 
+// Unmapper is a host that can remove a mapping before the last link to its share. RemoveSMBGlobalMappingRequest.ExceptLink
+// of package smb needs it.
+type Unmapper interface {
+	// RemoveSMBGlobalMappingExcept disconnects the machine from a share, unless a link uses it that is not at localPath.
+	RemoveSMBGlobalMappingExcept(remotePath, localPath string) error
+}
+
 // ContextBinder is a host whose calls can be bound to a context. Package smb binds such a host
 // to the context of each request. Hosts that drivers write need not implement it.
 type ContextBinder interface {

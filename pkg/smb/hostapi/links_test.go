@@ -39,6 +39,29 @@ func TestRemove_AfterRestart(t *testing.T) {
 	wantMapped(t, node, share, false)
 }
 
+// TestRemove_ExceptLink: a driver that removes its link last can repeat both steps. Another link keeps the mapping.
+func TestRemove_ExceptLink(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	except := func(link string) error { return host.(smbapi.Unmapper).RemoveSMBGlobalMappingExcept(share, link) }
+	must(t, mapTo(host, share, stage), mapTo(host, share, stage2))
+	must(t, except(stage))
+	wantMapped(t, node, share, true)
+	must(t, node.RemoveAll(stage))
+	inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Error: 31})
+	wantKind(t, "a failure", except(stage2), winerr.Internal, 31)
+	wantMapped(t, node, share, true)
+	for range 2 {
+		must(t, except(stage2))
+		wantMapped(t, node, share, false)
+	}
+	if !node.Exists(stage2) {
+		t.Error("the link is gone")
+	}
+	must(t, mapTo(host, share, stage2)) // it is used again
+	wantMapped(t, node, share, true)
+}
+
 // TestRemove_WithoutWorkingDirs: a driver that was restarted cannot know what uses a mapping that
 // it made before.
 func TestRemove_WithoutWorkingDirs(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// unmap succeeds without removing a mapping that a link still uses: drivers ask for each
-// volume, and all volumes of a share have one mapping. ADR 0013 has the reasons.
-func (h host) unmap(ctx context.Context, remotePath string) error {
+// unmap succeeds without removing a mapping that a link, other than one at the path except, still uses: drivers
+// ask for each volume, and all volumes of a share have one mapping. ADR 0013 has the reasons.
+func (h host) unmap(ctx context.Context, remotePath, except string) error {
 	remote, err := unc.Parse(opUnmap, remotePath)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 	if h.nothingToUnmap(ctx, remote) {
 		return ctx.Err()
 	}
-	return h.change(ctx, change{op: opUnmap, server: remote.Server(), remote: share}, func(ctx context.Context) error {
+	return h.change(ctx, change{op: opUnmap, server: remote.Server(), remote: share, local: except}, func(ctx context.Context) error {
 		defer h.removePostponed(ctx, remote)
 		if err := h.learnLinks(ctx); err != nil {
 			if ctx.Err() != nil {
@@ -36,7 +36,7 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 		}
 		// First, so that the end of a link that is seen below cannot be missed.
 		if h.state.links.postponeIfLinked(remote) {
-			if path, found := h.firstLive(ctx, share, ""); found {
+			if path, found := h.firstLive(ctx, share, except); found {
 				klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
 				return nil
 			}

@@ -19,6 +19,8 @@ var (
 	_ FormatterWithOptions = boundHost{}
 	_ OnlyVolumeFinder     = boundHost{}
 	_ Excluder             = boundHost{}
+	_ HealthKeeper         = boundHost{}
+	_ UnmountFlusher       = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -45,6 +47,10 @@ func (b boundHost) MountVolume(volumeID, targetPath string) error {
 
 func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
 	return b.host.atFolder(b.ctx, opUnmount, volumeID, targetPath, policy.Unmount, b.host.unmount)
+}
+
+func (b boundHost) FlushToUnmount(volumeID, targetPath string) (string, error) {
+	return b.host.flushMounted(b.ctx, volumeID, targetPath)
 }
 
 func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {
@@ -85,4 +91,12 @@ func (b boundHost) WriteVolumeCache(volumeID string) error {
 
 func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
 	return b.host.closestVolume(b.ctx, targetPath)
+}
+
+func (b boundHost) Health(volumeID string) (Health, error) { return b.host.health(b.ctx, volumeID) }
+
+func (b boundHost) Scan(volumeID string) (Health, error) { return b.host.scan(b.ctx, volumeID) }
+
+func (b boundHost) Repair(volumeID string, options RepairOptions) (Health, error) {
+	return b.host.repair(b.ctx, volumeID, options)
 }

@@ -16,6 +16,7 @@ const (
 	opFormat = "format volume"
 
 	ntfsName = "NTFS"
+	refsName = "ReFS"
 )
 
 func (h host) formatVolume(ctx context.Context, volumeID string, options FormatOptions) error {
@@ -32,7 +33,7 @@ func (h host) formatVolume(ctx context.Context, volumeID string, options FormatO
 	})
 }
 
-// format puts an empty NTFS on a volume, unless it has a file system.
+// format puts an empty file system on a volume, unless it has a file system.
 func (h host) format(ctx context.Context, id win.VolumeID, settings formatSettings) error {
 	if err := h.refuseSystemDisk(ctx, opFormat, id); err != nil {
 		return err
@@ -47,10 +48,12 @@ func (h host) format(ctx context.Context, id win.VolumeID, settings formatSettin
 	case result.before == isUnfinished:
 		klog.FromContext(ctx).Info("A format of the volume was interrupted; setting its root access and label", "volume", id)
 		return h.finish(ctx, id, settings)
+	case settings.FileSystem == refsName && errors.Is(result.failure, winerr.Unsupported):
+		return winerr.As(winerr.Unsupported, opFormat, string(id), result.failure, "this edition of Windows cannot format with ReFS; use NTFS")
 	case result.failure != nil:
 		return winerr.Wrap(opFormat, string(id), result.failure)
 	}
-	if err := h.awaitNTFS(ctx, id); err != nil || settings.rootAccess == "" {
+	if err := h.awaitFormatted(ctx, id, settings.FileSystem); err != nil || settings.rootAccess == "" {
 		return err
 	}
 	return h.finish(ctx, id, settings)
@@ -139,15 +142,15 @@ func (h host) formatBy(ctx context.Context, id win.VolumeID, settings formatSett
 	return result, err
 }
 
-// awaitNTFS waits until Windows drops the old content and recognises the new file system.
-func (h host) awaitNTFS(ctx context.Context, id win.VolumeID) error {
+// awaitFormatted waits until Windows drops the old content and recognises the new file system.
+func (h host) awaitFormatted(ctx context.Context, id win.VolumeID, name string) error {
 	var info win.FileSystemInfo
 	var failure error
 	ready, err := h.poll(ctx, func() (bool, error) {
 		if info, failure = h.m.FileSystem(ctx, id); failure != nil && !answered(failure) {
 			return false, failure
 		}
-		return failure == nil && winpath.Equal(info.Name, ntfsName), nil
+		return failure == nil && winpath.Equal(info.Name, name), nil
 	})
 	switch {
 	case err != nil:

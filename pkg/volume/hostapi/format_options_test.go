@@ -101,6 +101,8 @@ func TestFormatVolume_BadOptions(t *testing.T) {
 		"513 is not a power of two":     {AllocationUnitSize: 513},
 		"256 is not a power of two":     {AllocationUnitSize: 256},
 		"4194304 is not a power of two": {AllocationUnitSize: 4 << 20},
+		"8192 is not 4096 or 65536":     {FileSystem: "ReFS", AllocationUnitSize: 8192},
+		"neither NTFS nor ReFS":         {FileSystem: "ext4"},
 		"more than 32 characters":       {Label: strings.Repeat("ä", 33)},
 		`"a:b" has an unprintable`:      {Label: `a:b`},
 		`\n`:                            {Label: "a\nb"},

@@ -28,8 +28,9 @@ type memory struct {
 	changes queue.Queues[work]
 	gone    gone.Finder
 	// unflushed are the volumes that UnmountVolume left mounted because their disk failed to take
-	// what was cached. Each flush that succeeds, and each unmount, takes its volume out.
-	unflushed sync.Map // of win.VolumeID
+	// what was cached, and those that flushMounted has flushed. Each other flush that succeeds, and each unmount, takes its volume out.
+	unflushed sync.Map // of lastFlush, by win.VolumeID
+	repairs   sync.Map // of running by win.VolumeID
 }
 
 // work names a change to a volume. Callers that want the same change can share one run of
@@ -43,16 +44,29 @@ type work struct {
 	over   bool           // format over existing content
 	format formatSettings
 	fresh  bool // only callers that come before it begins can share it
+
+	repair   win.Repair
+	dismount bool // also while it is in use
 }
 
-// Objects implements queue.Change: a volume, and the folder at which it is mounted.
+// Objects implements queue.Change: a volume, and the folder at which it is mounted. A scan is of the volume's
+// structures: mounts and unmounts do not wait for it, other repairs do.
 func (w work) Objects() []string {
 	objects := []string{string(w.volume)}
+	switch w.repair {
+	case "":
+	case win.RepairScan:
+		return []string{structures + string(w.volume)}
+	default:
+		objects = append(objects, structures+string(w.volume))
+	}
 	if w.path != "" {
 		objects = append(objects, winpath.Fold(w.path))
 	}
 	return objects
 }
+
+const structures = "structures of "
 
 // Fresh implements queue.Change.
 func (w work) Fresh() bool { return w.fresh }

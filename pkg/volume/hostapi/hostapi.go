@@ -30,7 +30,8 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // there fails with an error for which errors.Is(err, fs.ErrNotExist) holds. Every
 // method may be called again with the same arguments.
 //
-// A host can implement ContextBinder, Limiter, FormatterWithOptions and OnlyVolumeFinder as well.
+// A host can implement ContextBinder, Limiter, FormatterWithOptions, OnlyVolumeFinder and
+// HealthKeeper as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
 	// disk, or on all of them if the partition's number is 0. It fails if Windows has
@@ -91,6 +92,13 @@ type OnlyVolumeFinder interface {
 type Limiter interface {
 	// Within returns the same host, limited by a policy. Nil means no limits.
 	Within(p *policy.Policy) HostAPI
+}
+
+// UnmountFlusher is a HostAPI that can flush a volume as UnmountVolume does, and leave it mounted: for a caller that
+// must do something to its disk before. WriteVolumeCacheRequest.TargetPath of package volume needs it.
+type UnmountFlusher interface {
+	// FlushToUnmount fails once if the disk fails. After that loss says why what was written last may be lost.
+	FlushToUnmount(volumeID, targetPath string) (loss string, err error)
 }
 
 // Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to

@@ -17,8 +17,11 @@ import (
 // FormatOptions say how a new file system differs from what Windows makes by default. Zero values
 // leave the choice to Windows.
 type FormatOptions struct {
-	// AllocationUnitSize is the cluster size in bytes: a power of two from 512 to 2 MiB. Windows
-	// refuses sizes above 64 KiB before Windows Server 2019, and sizes below a sector.
+	// FileSystem is NTFS, which is the default, or ReFS. Editions of Windows that cannot make ReFS refuse it, and it
+	// can be neither scanned nor repaired: it mends itself.
+	FileSystem string
+	// AllocationUnitSize is the cluster size in bytes: a power of two from 512 to 2 MiB, of ReFS 4 KiB or 64 KiB.
+	// Windows refuses sizes above 64 KiB before Windows Server 2019, and sizes below a sector.
 	AllocationUnitSize uint32
 	// Label is the name of the file system: at most 32 UTF-16 characters.
 	Label string
@@ -55,14 +58,35 @@ type formatSettings struct {
 
 func (o FormatOptions) settings() (formatSettings, error) {
 	access, accessErr := parseRootAccess(o.RootAccess)
-	return formatSettings{win.FormatOptions{ClusterSize: o.AllocationUnitSize, Label: o.Label}, access},
-		cmp.Or(checkUnit(o.AllocationUnitSize), checkLabel(o.Label), accessErr)
+	name, nameErr := parseFileSystem(o.FileSystem)
+	return formatSettings{win.FormatOptions{FileSystem: name, ClusterSize: o.AllocationUnitSize, Label: o.Label}, access},
+		cmp.Or(nameErr, checkUnit(name, o.AllocationUnitSize), checkLabel(o.Label), accessErr)
 }
 
-// checkUnit accepts what NTFS does.
+// parseFileSystem returns a name as Windows spells it.
+func parseFileSystem(text string) (string, error) {
+	switch {
+	case text == "" || winpath.Equal(text, ntfsName):
+		return ntfsName, nil
+	case winpath.Equal(text, refsName):
+		return refsName, nil
+	default:
+		return "", fmt.Errorf("the file system %.20q is neither %s nor %s", text, ntfsName, refsName)
+	}
+}
+
+// checkUnit accepts what the file system does.
 // https://learn.microsoft.com/windows-server/administration/windows-commands/format
-func checkUnit(size uint32) error {
+// https://learn.microsoft.com/windows-server/storage/refs/refs-overview
+func checkUnit(fileSystem string, size uint32) error {
 	const least, most = 512, 2 << 20
+	const small, large = 4 << 10, 64 << 10
+	if fileSystem == refsName {
+		if size != 0 && size != small && size != large {
+			return fmt.Errorf("the allocation unit size %d is not %d or %d, which ReFS has", size, small, large)
+		}
+		return nil
+	}
 	if size != 0 && (size < least || size > most || size&(size-1) != 0) {
 		return fmt.Errorf("the allocation unit size %d is not a power of two from %d to %d", size, least, most)
 	}

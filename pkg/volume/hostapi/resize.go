@@ -94,16 +94,21 @@ func (h host) checkStill(ctx context.Context, id win.VolumeID, at partitionLocat
 	return err
 }
 
-// ntfs returns the measures of a volume's file system, which must be NTFS.
+// ntfs returns the measures of a volume's file system, which must be NTFS or ReFS.
 func (h host) ntfs(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
 	data, err := h.m.NTFSVolumeData(ctx, id)
+	if unknown(err) {
+		if refs, refsErr := h.m.ReFSVolumeData(ctx, id); !unknown(refsErr) {
+			data, err = refs, refsErr
+		}
+	}
 	switch {
 	case unknown(err):
 		info, infoErr := h.m.FileSystem(ctx, id)
 		if infoErr != nil {
 			return data, failed(opResize, id, infoErr)
 		}
-		return data, winerr.As(winerr.Unsupported, opResize, string(id), err, fmt.Sprintf("its file system is %s, and only NTFS can grow", info.Name))
+		return data, winerr.As(winerr.Unsupported, opResize, string(id), err, fmt.Sprintf("its file system is %s, and only NTFS and ReFS can grow", info.Name))
 	case err != nil:
 		return data, failed(opResize, id, err)
 	case data.BytesPerSector == 0 || data.BytesPerCluster < data.BytesPerSector || data.BytesPerCluster%data.BytesPerSector != 0:
@@ -189,7 +194,7 @@ func (h host) awaitLength(ctx context.Context, id win.VolumeID, at partitionLoca
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func (h host) growFileSystem(ctx context.Context, id win.VolumeID, length int64, ntfs win.NTFSVolumeData) error {
 	perCluster := int64(ntfs.BytesPerCluster / ntfs.BytesPerSector)
-	sectors := min(length/int64(ntfs.BytesPerCluster), maxClusters) * perCluster
+	sectors := min(length/int64(ntfs.BytesPerCluster), clusterLimit(ntfs)) * perCluster
 	var failure error
 	done, err := h.poll(ctx, func() (done bool, err error) {
 		if ntfs.Sectors+1 >= sectors-perCluster {

@@ -100,6 +100,33 @@ func TestResizeVolume_LargeSectors(t *testing.T) {
 	wantSize(t, node, of2GiB)
 }
 
+// TestReFS: a format makes ReFS with its own clusters, and it grows; an edition without it says so.
+func TestReFS(t *testing.T) {
+	for _, size := range []uint32{4 << 10, 64 << 10} {
+		node := nodeWith(t, unformatted())
+		host := volumeapi.NewOn(node)
+		must(t, formatWith(host, volumeapi.FormatOptions{FileSystem: "refs", AllocationUnitSize: size, Label: "mine", RootAccess: volumeapi.UsersModify}))
+		if is := volumeInfo(t, node); is.FileSystem != winsim.ReFS || is.ClusterSize != winsim.Size(size) || is.Label != "mine" {
+			t.Errorf("%+v", is)
+		}
+		wantFormatted(t, host, id, true)
+		must(t, host.FormatVolume(id)) // keeps it
+		must(t, node.GrowDisk(firstDisk, 2*winsim.GiB))
+		must(t, host.ResizeVolume(id, 0))
+		if total, used, err := host.GetVolumeStats(id); err != nil || total < 2000*mib || used <= 0 {
+			t.Errorf("after growing: %d bytes, %d used, %v", total, used, err)
+		}
+		if is := volumeInfo(t, node); is.FileSystem != winsim.ReFS {
+			t.Errorf("a format without options made it %s", is.FileSystem)
+		}
+	}
+	model := modelWith(gpt(winsim.GiB, unformatted()))
+	model.Storage.NoReFS = true
+	node := newNode(t, model)
+	wantKind(t, "no ReFS", formatWith(volumeapi.NewOn(node), volumeapi.FormatOptions{FileSystem: "ReFS"}), winerr.Unsupported, "this edition of Windows")
+	wantFormatted(t, volumeapi.NewOn(node), id, false)
+}
+
 // TestResizeVolume_Nothing asks for all of a disk that has not grown: what differs from
 // the exact end is less than a mebibyte.
 func TestResizeVolume_Nothing(t *testing.T) {
@@ -146,7 +173,6 @@ func TestResizeVolume_Refuses(t *testing.T) {
 		"superfloppy":             {modelWith(superfloppy), 0, winerr.Unsupported, "whole disk"},
 		"dynamic":                 {dynamic, 0, winerr.Unsupported, "dynamic"},
 		"CD-ROM":                  {cdrom, 0, winerr.InUse, id},
-		"ReFS":                    {modelWith(gpt(winsim.GiB, winsim.Volume{ID: id, FileSystem: winsim.ReFS})), 0, winerr.Unsupported, "ReFS"},
 		"FAT32":                   {modelWith(gpt(winsim.GiB, winsim.Volume{ID: id, FileSystem: winsim.FAT32})), 0, winerr.Unsupported, "FAT32"},
 		"not formatted":           {modelWith(gpt(winsim.GiB, unformatted())), 0, winerr.InUse, "FormatVolume"},
 		"locked":                  {modelWith(gpt(winsim.GiB, winsim.Volume{ID: id, State: winsim.Locked})), 0, winerr.InUse, "BitLocker"},

@@ -150,8 +150,17 @@ func (h host) measure(ctx context.Context, id win.VolumeID, at partitionLocation
 	case err != nil:
 		return partitionSpace{}, winerr.As(winerr.Unsupported, opResize, string(id), err, "")
 	}
-	s.ntfsEnd = s.offset + maxClusters*int64(ntfs.BytesPerCluster)
+	s.ntfsEnd = s.offset + clusterLimit(ntfs)*int64(ntfs.BytesPerCluster)
 	return s, nil
+}
+
+// clusterLimit is how many clusters a file system has at most. ReFS has as many as fit into 35 PB.
+// https://learn.microsoft.com/windows-server/storage/refs/refs-overview
+func clusterLimit(of win.NTFSVolumeData) int64 {
+	if of.ReFS {
+		return 35e15 / int64(of.BytesPerCluster)
+	}
+	return maxClusters
 }
 
 // newPartitionSpace finds a partition in its disk's table. The error says why it cannot grow at all.

@@ -39,7 +39,9 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if err := h.removeFrom(ctx, w, entry, at); err != nil {
 		return err
 	}
-	h.unflushed.Delete(w.volume)
+	if before, found := h.unflushed.LoadAndDelete(w.volume); found && loss == nil {
+		loss = before.(lastFlush).loss
+	}
 	if loss != nil {
 		h.report(ctx, w, loss)
 	}
@@ -72,10 +74,12 @@ func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 // flushRetry is how long after a failed flush the next one counts as its retry. Kubelet waits up to two minutes.
 const flushRetry = 10 * time.Minute
 
-// failedFlush is a flush for which UnmountVolume has left a volume mounted.
-type failedFlush struct {
+// lastFlush is a flush for which UnmountVolume has left a volume mounted, or the one of flushMounted.
+type lastFlush struct {
 	path string
 	at   time.Duration
+	done bool  // by flushMounted
+	loss error // that flushMounted has accepted
 }
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
@@ -90,11 +94,14 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	}
 	if isDeviceError(err) {
-		now := failedFlush{winpath.Fold(w.path), h.m.Elapsed()}
+		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
 		before, found := h.unflushed.Swap(w.volume, now)
-		if first, ok := before.(failedFlush); found && ok && first.path == now.path && now.at-first.at <= flushRetry {
+		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at-first.at <= flushRetry {
 			return err, nil
 		}
+	}
+	if before, found := h.unflushed.Load(w.volume); found && before.(lastFlush).done && errors.Is(err, winerr.NotFound) {
+		return nil, nil // its disk went offline after that
 	}
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, errors.Is(err, winerr.NotFound):
@@ -103,6 +110,39 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	default:
 		return nil, winerr.As(winerr.KindOf(err), w.op, w.object(), err, "its cache could not be written, so it stays mounted")
 	}
+}
+
+// lossError is a loss, as the result of a change that callers share.
+type lossError struct{ error }
+
+// flushMounted does the first half of unmount.
+func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss string, err error) {
+	err = h.atFolder(ctx, opFlush, volumeID, path, policy.Unmount, func(ctx context.Context, w work) error {
+		entry, at, err := h.open(ctx, w, policy.Unmount)
+		if err != nil {
+			return winerr.Wrap(w.op, w.object(), err)
+		}
+		defer entry.Close()
+		if at.missing || at.ordinary() {
+			return nil
+		}
+		if err := h.checkShown(ctx, w, at); err != nil {
+			return err
+		}
+		loss, err := h.flushToUnmount(ctx, w)
+		if err == nil {
+			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Elapsed(), loss == nil, loss})
+		}
+		if loss != nil {
+			return lossError{loss}
+		}
+		return err
+	})
+	var lost lossError
+	if errors.As(err, &lost) {
+		return lost.Error(), nil
+	}
+	return "", err
 }
 
 // report says that what was written last may be lost. The response of UnmountVolume has no place for

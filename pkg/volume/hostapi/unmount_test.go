@@ -170,6 +170,44 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 	}
 }
 
+// TestFlushToUnmount: a caller that takes the disk offline before it unmounts learns of a loss, which is reported once,
+// when the volume goes. After a flush, the volume may be gone.
+func TestFlushToUnmount(t *testing.T) {
+	for _, offline := range []bool{false, true} {
+		node, _ := mounted(t)
+		var losses []string
+		host := volumeapi.NewOn(node, volumeapi.OnLoss(func(text string) { losses = append(losses, text) }))
+		flush := func() (string, error) { return host.(volumeapi.UnmountFlusher).FlushToUnmount(id, target) }
+		if loss, err := host.(volumeapi.UnmountFlusher).FlushToUnmount(volumeID(2), target); loss != "" || err == nil {
+			t.Errorf("another volume: %q, %v", loss, err)
+		}
+		fault := inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.IODevice)})
+		if loss, err := flush(); loss != "" || err == nil || !strings.Contains(err.Error(), "stays mounted") {
+			t.Errorf("the first failed flush: %q, %v", loss, err)
+		}
+		if loss, err := flush(); !strings.Contains(loss, "1117") || err != nil || len(losses) > 0 {
+			t.Errorf("the second one: %q, %v, %q", loss, err, losses)
+		}
+		wantMounted(t, host, target, id)
+		if offline {
+			must(t, node.Disk().SetDiskState(1, false))
+		}
+		must(t, host.UnmountVolume(id, target))
+		if wantEmptyFolder(t, node); len(losses) != 1 || !strings.Contains(losses[0], target) {
+			t.Errorf("it says %q", losses)
+		}
+		fault.Remove()
+	}
+	node, host := mounted(t)
+	if loss, err := host.(volumeapi.UnmountFlusher).FlushToUnmount(id, target); loss != "" || err != nil {
+		t.Errorf("a healthy disk: %q, %v", loss, err)
+	}
+	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.IODevice)})
+	if err := host.UnmountVolume(id, target); err == nil {
+		t.Error("a flush that succeeded counts as a failure")
+	}
+}
+
 // TestUnmountVolume_MountManagerRefuses takes away the way Windows means one to go.
 func TestUnmountVolume_MountManagerRefuses(t *testing.T) {
 	for _, code := range []winerr.Code{winerr.FileNotFound, winerr.InvalidParameter, winerr.NotReady, winerr.NotAReparsePoint, winerr.InvalidFunction} {

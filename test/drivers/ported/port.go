@@ -149,10 +149,11 @@ func (p port) prepare(ctx context.Context, root string) (*tree, error) {
 
 // ours are the modules of this repository that a port needs, and their directories.
 var ours = map[string]string{
-	"github.com/kubernetes-csi/csi-proxy/mounter": "mounter",
-	"github.com/kubernetes-csi/csi-proxy/client":  "client",
-	"github.com/kubernetes-csi/csi-proxy/v2":      ".",
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd":  "v2/cmd",
+	"github.com/kubernetes-csi/csi-proxy/mounter":             "mounter",
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest": "mounter/mountertest",
+	"github.com/kubernetes-csi/csi-proxy/client":              "client",
+	"github.com/kubernetes-csi/csi-proxy/v2":                  ".",
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd":              "v2/cmd",
 }
 
 // writeModule writes the go.mod of the port: that of the driver, with our modules as they are here.

@@ -189,7 +189,7 @@ func except(windows, linux []unit, exceptions []exception) (problems []error) {
 // allUnits finds the packages with tests for a system, of the modules that are published.
 func allUnits(t *testing.T, system string) (units []unit) {
 	t.Helper()
-	list := json.NewDecoder(strings.NewReader(goToolFor(t, system, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...", "./test/...", "./v2/cmd/...")))
+	list := json.NewDecoder(strings.NewReader(goToolFor(t, system, "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...", "./mounter/mountertest/...", "./test/...", "./v2/cmd/...")))
 	for {
 		var p struct {
 			ImportPath, Dir           string

@@ -8,6 +8,7 @@
  *   VT_I4        UINT32
  *   VT_BSTR      text
  *   VT_DISPATCH  UINT64, the number of an object
+ *   VT_ARRAY     UINT32, the number of values, and these; with VT_VARIANT, only in answers
  *   other        nothing: VT_EMPTY, VT_NULL, VT_ERROR for one that was left out
  */
 #ifndef PROTOCOL_H

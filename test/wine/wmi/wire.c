@@ -111,6 +111,27 @@ BSTR get_text(struct message *m)
     return text;
 }
 
+static SAFEARRAY *get_array(struct message *m)
+{
+    DWORD count = get_u32(m), i;
+    SAFEARRAY *array;
+    VARIANT *elements;
+
+    if (m->failed || count > m->size - m->at || !(array = SafeArrayCreateVector(VT_VARIANT, 0, count))) {
+        m->failed = TRUE;
+        return NULL;
+    }
+    if (FAILED(SafeArrayAccessData(array, (void **)&elements))) {
+        SafeArrayDestroy(array);
+        m->failed = TRUE;
+        return NULL;
+    }
+    for (i = 0; i < count; i++)
+        get_value(m, &elements[i]);
+    SafeArrayUnaccessData(array);
+    return array;
+}
+
 void get_value(struct message *m, VARIANT *value)
 {
     VariantInit(value);
@@ -126,6 +147,10 @@ void get_value(struct message *m, VARIANT *value)
         break;
     case VT_DISPATCH:
         V_DISPATCH(value) = object_create(get_u64(m));
+        break;
+    case VT_ARRAY | VT_VARIANT:
+        if (!(V_ARRAY(value) = get_array(m)))
+            V_VT(value) = VT_EMPTY;
         break;
     }
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -35,7 +36,13 @@ func (o *options) register(set *flag.FlagSet) {
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.state, "state", "", stateUsage)
-	set.StringVar(&o.control, "control", "", controlUsage)
+	set.Func("control", controlUsage, func(address string) error {
+		if strings.HasPrefix(address, "-") { // the flag after it
+			return errors.New(`it needs an address, or "default"`)
+		}
+		o.control = address
+		return nil
+	})
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 }
 
@@ -62,12 +69,16 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 			NoPrivacy:         !flags.Privacy,
 			RefuseOtherUser:   flags.RefuseOtherUser,
 			Heal:              flags.Heal,
+			FullVolumes:       flags.FullVolumes,
 			Ready:             func() { o.printReady(); notify.Ready() },
 		},
 		FormatOver:     flags.FormatOver,
 		Control:        o.control,
 		RecordCalls:    flags.RecordCalls,
 		RecordMaxBytes: flags.RecordMaxBytes,
+	}
+	if flags.StorageMetrics {
+		cfg.StorageEvent = notify.Storage
 	}
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)

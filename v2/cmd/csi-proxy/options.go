@@ -89,11 +89,15 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		Format:            flags.Format,
 		RefuseOtherUser:   flags.RefuseOtherUser,
 		Heal:              flags.Heal,
+		FullVolumes:       flags.FullVolumes,
 		APIGroups:         flags.APIGroups,
 		Pipe:              pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:       flags.StopTimeout,
 		Progress:          notify.Progress,
 		Ready:             notify.Ready,
+	}
+	if flags.StorageMetrics {
+		cfg.StorageEvent = notify.Storage
 	}
 	if flags.MetricsAddress == "" {
 		return daemon.Serve(ctx, cfg)

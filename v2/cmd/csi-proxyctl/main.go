@@ -27,8 +27,10 @@ func run() int {
 	defer restore()
 	errTerminal, restoreErr := openTerminal(os.Stderr.Fd()) // another console if standard output is a file
 	defer restoreErr()
+	host, _ := os.Hostname() // only a name
 	env := command.Environment{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Host: host,
+		In:   os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:   os.Getenv,
 		Terminal: terminal,
 		Services: scm.Connect,

@@ -52,7 +52,7 @@ func checkFrame(t *testing.T, s *screen) {
 	if !s.alternate || len(s.wrapped) > 0 || len(s.unknown) > 0 {
 		t.Errorf("alternate screen: %v, wrapped %q, unknown %q", s.alternate, s.wrapped, s.unknown)
 	}
-	if !strings.Contains(lines[0], " disks, ") || !strings.Contains(lines[0], " volumes, ") || !strings.Contains(lines[0], "warning") || !clock.MatchString(lines[0]) {
+	if !strings.Contains(lines[0], " disks, ") || !strings.Contains(lines[0], " volumes, ") || !strings.Contains(lines[0], "problem") || !clock.MatchString(lines[0]) {
 		t.Errorf("header %q", lines[0])
 	}
 }
@@ -68,10 +68,10 @@ func TestWatch_FortyVolumes(t *testing.T) {
 	s := term.awaitScreen("node", contains("disk 37 "))
 	checkFrame(t, s)
 	lines := s.lines()
-	if !strings.Contains(lines[0], "44 disks, 42 volumes, 2 warnings") {
+	if !strings.Contains(lines[0], "44 disks, 42 volumes, 2 problems: 2 will hurt") {
 		t.Errorf("header %q", lines[0])
 	}
-	if !regexp.MustCompile(`(?s)! disk 37.*disk 37 .*disk 43 `).MatchString(s.String()) { // problems first
+	if !regexp.MustCompile(`(?s)! will hurt: .*! will hurt: disk 37.*disk 37 `).MatchString(s.String()) { // problems first
 		t.Errorf("the first screen is\n%s", s)
 	}
 	position := regexp.MustCompile(`1-21 of [0-9]+$`)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -32,6 +33,7 @@ type Flags struct {
 	Format          volumeapi.FormatOptions
 	MetricsAddress  string
 	StorageMetrics  bool
+	FullVolumes     warning.Limits
 	Privacy         bool
 	RefuseOtherUser bool
 	Heal            HealMode
@@ -86,7 +88,9 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
 		"`host:port` of /metrics, /healthz and /readyz; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
-		"look at disks, volumes and shares for the metrics, at most every 30 s and only while metrics are read")
+		"look at disks, volumes and shares every minute, or every 30 s while metrics are read: for the metrics, the event log, and to know since when problems exist")
+	f.FullVolumes = warning.DefaultLimits
+	fs.Var(&f.FullVolumes, "full-volume", "call a volume full if more than this `percent,size` is used, and less than this is free")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,
@@ -118,6 +122,11 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 			}
 			return volumeapi.FormatOptions{AllocationUnitSize: uint32(size)}, err
 		}, func(o volumeapi.FormatOptions) { f.Format.AllocationUnitSize = o.AllocationUnitSize })
+	add("format-file-system", "`file system` of new volumes: NTFS, or ReFS if this edition of Windows can make it (default NTFS)",
+		func(value string) (volumeapi.FormatOptions, error) {
+			return volumeapi.FormatOptions{FileSystem: value}, nil
+		},
+		func(o volumeapi.FormatOptions) { f.Format.FileSystem = o.FileSystem })
 	add("format-label", "`label` of new volumes, at most 32 characters (default none)",
 		func(value string) (volumeapi.FormatOptions, error) { return volumeapi.FormatOptions{Label: value}, nil },
 		func(o volumeapi.FormatOptions) { f.Format.Label = o.Label })

@@ -173,6 +173,7 @@ func (e *execution) runConsole(ctx context.Context, work func(context.Context, s
 		Progress: func() {},
 		Ready:    func() {},
 		Warn:     func(text string) { fmt.Fprintf(e.stderr, "%s: %s\n", e.Name, text) },
+		Storage:  func(bool, string) {}, // the log has it
 	})
 	if err != nil {
 		return e.fail(err)

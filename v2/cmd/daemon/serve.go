@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -34,13 +36,17 @@ type Config struct {
 	Heal            HealMode
 	StaleMounts     StaleObserver   // may be nil
 	Storage         StorageObserver // may be nil
-	APIGroups       []string        // see grpcapi.Select
-	Pipe            pipe.Config
-	SocketDir       string // of Unix sockets; empty means client.SocketDir
-	StopTimeout     time.Duration
-	Observer        server.Observer // may be nil
-	Progress        func()          // called when another endpoint listens; may be nil
-	Ready           func()          // called when all endpoints listen; may be nil
+	// StorageEvent is called when a problem of the storage begins to hurt pods, and when it ends; may be nil. Without it
+	// and Storage, the daemon looks at the storage only if it is asked to.
+	StorageEvent func(hurts bool, text string)
+	FullVolumes  warning.Limits // zero means the default
+	APIGroups    []string       // see grpcapi.Select
+	Pipe         pipe.Config
+	SocketDir    string // of Unix sockets; empty means client.SocketDir
+	StopTimeout  time.Duration
+	Observer     server.Observer // may be nil
+	Progress     func()          // called when another endpoint listens; may be nil
+	Ready        func()          // called when all endpoints listen; may be nil
 }
 
 // Serve runs the API of a machine until ctx ends.
@@ -53,8 +59,11 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return UsageError{err}
 	}
+	known := &storage{limits: cmp.Or(cfg.FullVolumes, warning.DefaultLimits), observer: cfg.Storage, event: cfg.StorageEvent}
+	known.healer, _ = services.Healer.(*healer)
+	services.Annotate = known.annotate
 	var look func(context.Context) (*node.Description, error)
-	if cfg.Storage != nil {
+	if cfg.Storage != nil || cfg.StorageEvent != nil {
 		machine, parts, err := storageFor(cfg, endpoints)
 		if err != nil {
 			return UsageError{err}
@@ -86,11 +95,14 @@ func Serve(ctx context.Context, cfg Config) error {
 			if cfg.Ready != nil {
 				cfg.Ready()
 			}
+			if h, ok := services.Healer.(*healer); ok {
+				background.Go(func() { recheck(ctx, h.Recheck, time.After) })
+			}
 			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
 				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
 			}
 			if look != nil {
-				background.Go(func() { describe(ctx, cfg.Storage, look, time.After) })
+				background.Go(func() { known.describe(ctx, look, time.After) })
 			}
 		},
 	})

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -142,7 +144,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	if err != nil {
 		return nil, err
 	}
-	return &healer{Healer: machine, observer: cfg.StaleMounts}, nil
+	return &healer{Node: machine, observer: cfg.StaleMounts}, nil
 }
 
 // limited is an inspector on endpoints that do not serve all groups.
@@ -155,4 +157,12 @@ type limited struct {
 func (i limited) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
 	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return slices.Contains(i.hidden, part) })
 	return i.Inspector.Describe(ctx, parts...)
+}
+
+// SessionsOf fails unless the group iscsi is served.
+func (i limited) SessionsOf(ctx context.Context, names ...string) ([]node.Session, error) {
+	if slices.Contains(i.hidden, node.Sessions) {
+		return nil, winerr.New(winerr.Unsupported, "describe sessions of", strings.Join(names, ", "), "the daemon does not serve the group iscsi")
+	}
+	return i.Inspector.SessionsOf(ctx, names...)
 }

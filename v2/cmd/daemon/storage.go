@@ -1,13 +1,18 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -20,9 +25,60 @@ type StorageObserver interface {
 	Storage(*extensionv1.Node)
 }
 
-// describePause is the least time from the start of one description to the start of the next. A
-// description of a large node makes thousands of calls to Windows.
-const describePause = 30 * time.Second
+const (
+	// describePause is the least time from the start of one description to the start of the next. A
+	// description of a large node makes thousands of calls to Windows.
+	describePause = 30 * time.Second
+	// describeAgain is the time without a reader of metrics.
+	describeAgain = time.Minute
+)
+
+// storage is what the daemon knows about the node's storage besides a description.
+type storage struct {
+	history warning.History
+	limits  warning.Limits
+	healer  *healer // nil if it leaves stale mounts alone
+
+	observer StorageObserver               // may be nil
+	event    func(hurts bool, text string) // may be nil
+}
+
+// annotate adds it to a description.
+func (s *storage) annotate(node *extensionv1.Node) {
+	node.FullPercent, node.FullBytes = s.limits.Percent, s.limits.Bytes
+	s.history.Fill(node)
+	for _, l := range node.GetLinks() {
+		if l.GetStale() != "" || l.GetShare() != "" {
+			l.State, l.Reason = s.healer.verdict(l.GetPath())
+		}
+	}
+}
+
+// learn takes a description: what hurts pods now, and what no longer does, goes to the log and the event log.
+func (s *storage) learn(ctx context.Context, node *extensionv1.Node) {
+	s.annotate(node)
+	began, ended := s.history.Learn(time.Now(), node)
+	names := warning.PodNames(node)
+	tell := func(hurts bool, message string, warnings []warning.Warning) {
+		for _, w := range warnings {
+			var pods []string
+			for _, uid := range w.Pods {
+				pods = append(pods, cmp.Or(names[uid], uid))
+			}
+			klog.FromContext(ctx).Info(message, "object", w.Object.Name(), "problem", w.Text, "pods", pods)
+			if s.event != nil {
+				s.event(hurts, printable.Text(fmt.Sprintf("%s: %s: %s. Pods: %s. Run csi-proxyctl node to see what to do.", message, w.Object.Name(), w.Text, cmp.Or(strings.Join(pods, ", "), "all"))))
+			}
+		}
+	}
+	tell(true, "A problem of the storage hurts pods", began)
+	tell(false, "A problem of the storage that hurt pods has ended", ended)
+	if s.observer != nil {
+		node.Since = nil
+		s.history.Fill(node)
+		s.observer.Storage(node)
+	}
+}
 
 // storageFor returns the machine as the observer may see it, and which parts: counts reveal nothing
 // about what the endpoints do not serve, but asking costs. It has turns of its own, so that on a node
@@ -47,15 +103,19 @@ func storageFor(cfg Config, endpoints []grpcapi.Endpoint) (*node.Node, []node.Pa
 	return machine, parts, err
 }
 
-// describe describes the node at once, and then whenever the observer wants it, but not more often than
-// describePause allows. It ends with ctx.
-func describe(ctx context.Context, observer StorageObserver, look func(context.Context) (*node.Description, error), after func(time.Duration) <-chan time.Time) {
+// describe describes the node at once, and then every minute, or sooner if the observer wants it and describePause
+// allows. It ends with ctx.
+func (s *storage) describe(ctx context.Context, look func(context.Context) (*node.Description, error), after func(time.Duration) <-chan time.Time) {
+	var wanted <-chan struct{}
+	if s.observer != nil {
+		wanted = s.observer.StorageWanted()
+	}
 	for {
-		enough := after(describePause)
+		enough, again := after(describePause), after(describeAgain)
 		err := tasks.Recover(ctx, func(ctx context.Context) error {
 			found, err := look(ctx)
 			if err == nil {
-				observer.Storage(grpcapi.WireNode(found))
+				s.learn(ctx, grpcapi.WireNode(found))
 			}
 			return err
 		})
@@ -70,7 +130,8 @@ func describe(ctx context.Context, observer StorageObserver, look func(context.C
 		select {
 		case <-ctx.Done():
 			return
-		case <-observer.StorageWanted():
+		case <-wanted:
+		case <-again:
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
@@ -58,7 +60,7 @@ func scrape(t *testing.T, m *metrics.Metrics) string {
 }
 
 // TestDescribe_Calls: however often metrics are read, a node with 500 volumes is described once in 30 s.
-// A node whose metrics are not read is described once.
+// A node whose metrics are not read is described once in a minute.
 func TestDescribe_Calls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emulated := manyVolumes(t, 500)
@@ -73,7 +75,7 @@ func TestDescribe_Calls(t *testing.T) {
 		}
 		m := metrics.New(metrics.Config{Storage: true})
 		emulated.ResetCalls()
-		stop := background(t, func(ctx context.Context) { describe(ctx, m, look, time.After) })
+		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look, time.After) })
 		synctest.Wait()
 		expect := func(when string, descriptions int) {
 			t.Helper()
@@ -82,15 +84,16 @@ func TestDescribe_Calls(t *testing.T) {
 			}
 		}
 		expect("at start", 1)
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour - time.Second)
 		synctest.Wait()
-		expect("after an hour without a reader", 1)
+		expect("after an hour without a reader", 60)
+		time.Sleep(time.Second)
 		for range 580 { // 87 s
 			scrape(t, m)
 			time.Sleep(150 * time.Millisecond)
 		}
 		synctest.Wait()
-		expect("after 87 s with many readers", 1+3)
+		expect("after 87 s with many readers", 60+3)
 		if text := scrape(t, m); !strings.Contains(text, "csi_proxy_storage_disks{state=\"online\"} 504\n") {
 			t.Error(text)
 		}
@@ -109,7 +112,7 @@ func TestDescribe_Hangs(t *testing.T) {
 		if n := strings.Count(text, "\ncsi_proxy_storage_"); n != 1 || !strings.Contains(text, "csi_proxy_storage_description_age_seconds 60\n") {
 			t.Errorf("%d values before the first description, want its age only:\n%s", n, text)
 		}
-		stop := background(t, func(ctx context.Context) { describe(ctx, m, look, time.After) })
+		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look, time.After) })
 		synctest.Wait()
 		if _, err := emulated.Inject(winsim.Fault{Object: `\\?\scsi*000002*`, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
@@ -129,12 +132,40 @@ func TestDescribe_Hangs(t *testing.T) {
 		}
 		time.Sleep(describePause)
 		synctest.Wait()
-		for _, want := range []string{`csi_proxy_storage_disks{state="unknown"} 1`, `csi_proxy_storage_warnings{kind="no-answer"} 1`} {
+		for _, want := range []string{`csi_proxy_storage_disks{state="unknown"} 1`, `csi_proxy_storage_warnings{kind="no-answer",severity="will-hurt"} 1`} {
 			if text = scrape(t, m); !strings.Contains(text, want+"\n") {
 				t.Errorf("no %s in\n%s", want, text)
 			}
 		}
 		stop()
+	})
+}
+
+// TestDescribe_Events: when a disk hangs that a pod uses there is an event, and one when it answers again.
+func TestDescribe_Events(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := winsim.Broken()
+		model.Files = append(model.Files, winsim.File{Path: `C:\var\log\pods\shop_web-0_00000000-0000-4000-a000-000000000001`})
+		emulated, err := winsim.New(model)
+		require.NoError(t, err)
+		var events []string
+		s := &storage{event: func(hurts bool, text string) {
+			if strings.Contains(text, "disk 1:") {
+				events = append(events, fmt.Sprintf("%v %s", hurts, text))
+			}
+		}}
+		stop := background(t, func(ctx context.Context) { s.describe(ctx, looker(t, emulated), time.After) })
+		synctest.Wait()
+		require.NoError(t, emulated.HangDisk(1))
+		time.Sleep(5 * time.Minute)
+		require.NoError(t, emulated.HealDisk(1))
+		time.Sleep(5 * time.Minute)
+		stop()
+		const of = `disk 1: it cannot be read: no answer in time. Pods: shop/web-0. Run csi-proxyctl node to see what to do.`
+		want := []string{"true A problem of the storage hurts pods: " + of, "false A problem of the storage that hurt pods has ended: " + of}
+		if diff := cmp.Diff(want, events); diff != "" {
+			t.Error(diff)
+		}
 	})
 }
 
@@ -161,7 +192,7 @@ func TestDescribe_Fails(t *testing.T) {
 		observer, ended, start := impatient{make(chan struct{})}, make(chan struct{}), time.Now()
 		go func() {
 			defer close(ended)
-			describe(ctx, observer, func(context.Context) (*node.Description, error) {
+			(&storage{observer: observer}).describe(ctx, func(context.Context) (*node.Description, error) {
 				next := results[0]
 				results = results[1:]
 				return next()

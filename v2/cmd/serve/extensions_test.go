@@ -26,9 +26,13 @@ func TestExtensions_HostileFields(t *testing.T) {
 		"GetDiskReadOnly": {"number"},
 		"SetDiskReadOnly": {"number", "read_only", "online"},
 		"FormatVolume":    {"id", "cluster_size_bytes", "label", "root_access"},
+
+		"WriteVolumeCache": {"id"}, // mount_paths is a list
 	}
 	services := extensionv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto.Services()
-	for group, name := range map[string]protoreflect.Name{"disk": "DiskReadOnly", "filesystem": "Paths", "smb": "ShareMapping", "volume": "VolumeFormat"} {
+	for name, group := range map[protoreflect.Name]string{
+		"DiskReadOnly": "disk", "Paths": "filesystem", "ShareMapping": "smb", "VolumeFormat": "volume", "VolumeFlush": "volume",
+	} {
 		conn := dial(t, dir, grpcapi.Endpoint{Group: group, Version: "v1"})
 		service := services.ByName(name)
 		for i := range service.Methods().Len() {

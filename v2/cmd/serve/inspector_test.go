@@ -88,6 +88,8 @@ func TestInspector_BadKeys(t *testing.T) {
 		{ScsiAddress: "0:0:1:0x"},
 		{ScsiAddress: "0:0:1:-1"},
 		{ScsiAddress: "\x00"},
+		{Partitions: []*extensionv1.Partition{{Number: 1}}},
+		{Partitions: []*extensionv1.Partition{{Id: "a"}, {Id: "b"}}},
 	} {
 		if found, err := find(t.Context(), &extensionv1.FindDiskRequest{Disk: keys}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%v: %v, %v, want InvalidArgument", keys, found, err)
@@ -103,6 +105,11 @@ func TestInspector_Sessions(t *testing.T) {
 			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Sessions: true})
 			if err != nil || response.GetSessionsListed() != listed {
 				t.Errorf("listed %v, %v, want %v", response.GetSessionsListed(), err, listed)
+			}
+			want := map[bool]codes.Code{false: codes.Unimplemented, true: codes.OK}[listed]
+			response, err = extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Sessions: true, OnlyVolumeIds: []string{"1"}})
+			if status.Code(err) != want || response.GetSessionsListed() != listed || len(response.GetDisks()) != 0 {
+				t.Errorf("of a disk: %v, %v, want %v", response, err, want)
 			}
 		})
 	}

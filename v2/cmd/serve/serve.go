@@ -5,7 +5,7 @@
 //
 //	serve.Start(t, node)
 //
-// Tests of the library do not need it.
+// Tests of the library do not need it. The package is v0: its names can change, with a line in the change log.
 package serve
 
 import (

@@ -25,6 +25,9 @@
 - -format-existing
 {{- end }}
 {{- with .Values.format }}
+{{- if .fileSystem }}
+- -format-file-system={{ .fileSystem }}
+{{- end }}
 {{- if .allocationUnitSize }}
 - -format-allocation-unit-size={{ int .allocationUnitSize }}
 {{- end }}

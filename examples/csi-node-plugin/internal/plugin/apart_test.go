@@ -8,7 +8,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // TestLife_Apart shows that volumes on different disks do not wait for each other: in virtual time, the lives of
@@ -35,24 +34,27 @@ func TestLife_Apart(t *testing.T) {
 func liveApart(t *testing.T, disks, volumes int) (took time.Duration, calls int) {
 	t.Helper()
 	m := newMachine(t, disks)
-	mounts, err := mounter.New(t.Context(), mountertest.Library(m.Node), mounter.WorkingDirs(kubelet))
+	mounts, err := mounter.New(t.Context(), mountertest.Library(m.Node), mounter.WithWorkingDirs(kubelet))
 	must(t, err)
 	begin := time.Now()
 	var wg sync.WaitGroup
 	for i := range volumes {
-		disk := node.Query{Serial: serial(i)}
+		disk := mounter.Disk{Serial: serial(i)}
 		staging, target := paths(t, m.Node, serial(i))
 		wg.Go(func() {
 			ctx := t.Context()
 			for _, step := range []func() error{
-				func() error { _, err := mounts.Stage(ctx, mounter.StageRequest{Path: staging, Disk: disk}); return err },
+				func() error {
+					_, err := mounts.Stage(ctx, mounter.StageRequest{Path: staging, Source: disk})
+					return err
+				},
 				func() error { return mounts.Publish(ctx, staging, target) },
 				func() error { _, err := mounts.Stats(ctx, target); return err },
 				func() error { return m.GrowDisk(uint32(i+1), grown) },
 				func() error { _, err := mounts.Expand(ctx, target, int64(grown)); return err },
 				func() error { return mounts.Unpublish(ctx, target) },
 				func() error {
-					return mounts.Unstage(ctx, mounter.UnstageRequest{Path: staging, Disk: disk, Offline: true})
+					return mounts.Unstage(ctx, mounter.UnstageRequest{Path: staging, Source: disk, Offline: true})
 				},
 			} {
 				if err := step(); err != nil {

@@ -209,6 +209,49 @@ func TestLife_Share(t *testing.T) {
 	})
 }
 
+// TestHealth shows what kubelet hears of a volume that is not well.
+func TestHealth(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		p := newDiskPod(d, "web")
+		p.stage()
+		p.publish()
+		info, err := d.node.DiskInfo(1)
+		must(t, err)
+		id := info.Partitions[len(info.Partitions)-1].Volume.ID
+		health := func() []*csi.VolumeHealth_VolumeHealthEntry {
+			response, err := p.NodeGetVolumeHealth(t.Context(), &csi.NodeGetVolumeHealthRequest{VolumeId: p.handle, VolumePublishPath: p.target, StagingTargetPath: p.staging})
+			must(t, err)
+			return response.VolumeHealth.HealthStatuses
+		}
+		if found := health(); len(found) != 0 {
+			t.Errorf("a volume that is well: %v", found)
+		}
+		for says, change := range map[string]func() error{
+			"Dirty":       func() error { return d.node.DamageVolume(id, winsim.Damage{Dirty: true}) },
+			"Damaged":     func() error { return d.node.DamageVolume(id, winsim.Damage{Corruption: winsim.Noted}) },
+			"DiskFailing": func() error { return d.node.SetDiskHealth(1, winsim.DiskPredicts) },
+			"NoAnswer":    func() error { return d.node.FailDisk(1) },
+		} {
+			must(t, change())
+			want := csi.VolumeHealthErrorType_DEGRADED
+			if says == "NoAnswer" {
+				want = csi.VolumeHealthErrorType_INACCESSIBLE
+			}
+			if found := health(); len(found) != 1 || found[0].Reason != says || found[0].Status != want || found[0].Message == "" {
+				t.Errorf("%s: %v", says, found)
+			}
+			must(t, d.node.HealDisk(1))
+			must(t, d.node.DamageVolume(id, winsim.Damage{}))
+			must(t, d.node.SetDiskHealth(1, winsim.DiskWell))
+		}
+		must(t, d.node.DetachDisk(1))
+		if found := health(); len(found) != 1 || found[0].Reason != "Gone" || found[0].Status != csi.VolumeHealthErrorType_INACCESSIBLE {
+			t.Errorf("a disk that is gone: %v", found)
+		}
+	})
+}
+
 // TestUnstage_LostDisk shows that a disk that was taken away, or offline, does not keep its pod
 // from ending.
 func TestUnstage_LostDisk(t *testing.T) {

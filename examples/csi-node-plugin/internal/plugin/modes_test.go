@@ -27,7 +27,7 @@ const kubelet = `C:\var\lib\kubelet`
 var modes = map[string]func(tb testing.TB, node *winsim.Node) mounter.Option{
 	"daemon": func(tb testing.TB, node *winsim.Node) mounter.Option {
 		tb.Helper()
-		return mountertest.Daemon(tb, node)
+		return mountertest.NewDaemon(tb, node).Option()
 	},
 	"library": func(_ testing.TB, node *winsim.Node) mounter.Option { return mountertest.Library(node) },
 }
@@ -64,7 +64,7 @@ type driver struct {
 // start serves the plugin on a Unix socket until the test ends.
 func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 	tb.Helper()
-	m, err := mounter.New(tb.Context(), mode, mounter.WorkingDirs(kubelet))
+	m, err := mounter.New(tb.Context(), mode)
 	must(tb, err)
 	tb.Cleanup(func() { _ = m.Close() })
 	d := &driver{t: tb, node: node, mounter: m, log: &log{}}

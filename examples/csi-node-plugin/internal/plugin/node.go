@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -29,6 +30,7 @@ func (s *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
+		csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
 	} {
 		response.Capabilities = append(response.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: capability}},
@@ -46,7 +48,7 @@ func (s *nodeServer) NodeStageVolume(ctx context.Context, request *csi.NodeStage
 		return nil, err
 	}
 	return do(s.inFlight, request, &csi.NodeStageVolumeResponse{}, func() error {
-		_, err := s.config.Mounter.Stage(ctx, v.stageRequest(request.GetStagingTargetPath(), request.GetSecrets()))
+		_, err := s.config.Mounter.Stage(ctx, mounter.StageRequest{Path: request.GetStagingTargetPath(), Source: v.source(request.GetSecrets())})
 		return answer(err)
 	})
 }
@@ -62,7 +64,7 @@ func (s *nodeServer) NodeUnstageVolume(ctx context.Context, request *csi.NodeUns
 	}
 	return do(s.inFlight, request, &csi.NodeUnstageVolumeResponse{}, func() error {
 		return answer(s.config.Mounter.Unstage(ctx, mounter.UnstageRequest{
-			Path: request.GetStagingTargetPath(), Disk: v.disk, Offline: v.remote == "", Remote: v.remote,
+			Path: request.GetStagingTargetPath(), Source: v.source(nil), Offline: v.remote == "",
 		}))
 	})
 }
@@ -148,6 +150,33 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{
 		Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
 	}}}, nil
+}
+
+// NodeGetVolumeHealth has replaced VolumeCondition of NodeGetVolumeStats in version 1.13 of the specification.
+func (s *nodeServer) NodeGetVolumeHealth(ctx context.Context, request *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
+	path := cmp.Or(request.GetVolumePublishPath(), request.GetStagingTargetPath())
+	if err := checkPath(request, "path", cmp.Or(path, "none")); err != nil { // the specification requires none
+		return nil, err
+	}
+	if _, err := volumeOf(request.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	if path == "" { // nothing is known
+		return &csi.NodeGetVolumeHealthResponse{VolumeHealth: &csi.VolumeHealth{VolumeId: request.GetVolumeId()}}, nil
+	}
+	is, err := s.config.Mounter.Condition(ctx, path)
+	if err != nil {
+		return nil, answerAt(err)
+	}
+	health := &csi.VolumeHealth{VolumeId: request.GetVolumeId()}
+	if is.Abnormal {
+		entry := &csi.VolumeHealth_VolumeHealthEntry{Status: csi.VolumeHealthErrorType_DEGRADED, Reason: is.Reason, Message: is.Message}
+		if is.Inaccessible {
+			entry.Status = csi.VolumeHealthErrorType_INACCESSIBLE
+		}
+		health.HealthStatuses = append(health.HealthStatuses, entry)
+	}
+	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: health}, nil
 }
 
 // checkPath fails if the volume id or a path is missing. Name is what the specification calls the

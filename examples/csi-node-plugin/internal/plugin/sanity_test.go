@@ -11,11 +11,12 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"github.com/google/go-cmp/cmp"
-	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -24,8 +25,6 @@ import (
 // says so in its capabilities.
 var notApplicable = []string{
 	"NodeGetStorageHealth should return appropriate response",
-	"NodeGetVolumeHealth should fail when no volume id is provided",
-	"NodeGetVolumeHealth should return health for a valid volume",
 	"NodePublishVolume with single node multi writer capability should fail when volume with single node single writer access mode is already mounted at a different target path",
 }
 
@@ -74,7 +73,7 @@ func TestSanity(t *testing.T) {
 		if diff := cmp.Diff(notApplicable, skipped[variant]); diff != "" {
 			t.Errorf("%s: other tests were skipped than those that do not apply (-want +got):\n%s", variant, diff)
 		}
-		const want = 26
+		const want = 28
 		if passed[variant] != want {
 			t.Errorf("%s: %d tests have passed, want %d", variant, passed[variant], want)
 		}

@@ -8,12 +8,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // volume is what a handle says. It has one of the two.
 type volume struct {
-	disk   node.Query
+	disk   mounter.Disk
 	remote string // \\server\share or a folder in it
 }
 
@@ -21,26 +20,24 @@ type volume struct {
 func volumeOf(handle string) (volume, error) {
 	switch kind, name, _ := strings.Cut(handle, "/"); {
 	case kind == "disk" && name != "":
-		return volume{disk: node.Query{Serial: name}}, nil
+		return volume{disk: mounter.Disk{Serial: name}}, nil
 	case kind == "smb" && strings.Count(strings.Trim(name, "/"), "/") >= 1:
 		return volume{remote: `\\` + strings.ReplaceAll(strings.Trim(name, "/"), "/", `\`)}, nil
 	}
 	return volume{}, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
 }
 
-// stageRequest says how to stage the volume. A share needs the secrets username and password, and
+// source says what the volume is on. To stage a share takes the secrets username and password, and
 // optionally domain. Without a username the server must admit guests.
-func (v volume) stageRequest(path string, secrets map[string]string) mounter.StageRequest {
-	request := mounter.StageRequest{Path: path, Disk: v.disk}
+func (v volume) source(secrets map[string]string) mounter.Source {
 	if v.remote == "" {
-		return request
+		return v.disk
 	}
 	user := secrets["username"]
 	if domain := secrets["domain"]; domain != "" && user != "" {
 		user = domain + `\` + user
 	}
-	request.Share = mounter.Share{Remote: v.remote, Username: user, Password: secrets["password"]}
-	return request
+	return mounter.SMB{Remote: v.remote, Username: user, Password: secrets["password"]}
 }
 
 var errBlock = status.Error(codes.InvalidArgument, "raw block volumes are not supported on Windows; use volumeMode: Filesystem")

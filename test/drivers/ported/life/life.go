@@ -56,7 +56,7 @@ func Test(t *testing.T, d Driver) {
 			}
 			option := mountertest.Library(node)
 			if mode == kit.Daemon {
-				option = mountertest.Daemon(t, node)
+				option = mountertest.NewDaemon(t, node).Option()
 			}
 			m, err := kit.New(t.Context(), option)
 			if err != nil {

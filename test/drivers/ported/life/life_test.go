@@ -7,7 +7,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
-	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/ported/life"
 )
@@ -32,7 +31,7 @@ func (s nodeService) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 }
 
 func (s nodeService) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	_, err := s.Stage(ctx, kit.StageRequest{Path: r.StagingTargetPath, Disk: nodeapi.Query{SerialPrefix: r.VolumeId}})
+	_, err := s.Stage(ctx, kit.StageRequest{Path: r.StagingTargetPath, Source: kit.Disk{SerialPrefix: r.VolumeId}})
 	return &csi.NodeStageVolumeResponse{}, err
 }
 

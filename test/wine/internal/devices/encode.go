@@ -143,3 +143,22 @@ func encodeNTFSVolumeData(d win.NTFSVolumeData) []byte {
 	le.PutUint32(b[48:], 1024) // BytesPerFileRecordSegment
 	return b
 }
+
+func encodeReFSVolumeData(d win.NTFSVolumeData) []byte {
+	b := make([]byte, 152)
+	le.PutUint32(b[0:], 152)
+	le.PutUint64(b[24:], uint64(d.Sectors))
+	le.PutUint64(b[32:], uint64(d.TotalClusters))
+	le.PutUint64(b[40:], uint64(d.FreeClusters))
+	le.PutUint32(b[56:], d.BytesPerSector)
+	le.PutUint32(b[60:], d.BytesPerCluster)
+	return b
+}
+
+func encodeVolumeDirty(dirty bool) []byte {
+	b := make([]byte, 4)
+	if dirty {
+		b[0] = 1 // VOLUME_IS_DIRTY
+	}
+	return b
+}

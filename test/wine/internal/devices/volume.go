@@ -10,6 +10,8 @@ import (
 
 const (
 	fsGetNTFSVolumeData = 0x00090064
+	fsIsVolumeDirty     = 0x00090078
+	fsGetReFSVolumeData = 0x000902D8
 	fsExtendVolume      = 0x000900F0
 	volumeGetExtents    = 0x00560000
 	volumeOnline        = 0x0056C008
@@ -56,6 +58,10 @@ func (v volume) control(ctx context.Context, r exchange.Request) ([]byte, error)
 		return nil, m.OnlineVolume(ctx, v.id)
 	case fsGetNTFSVolumeData:
 		return whole(r, encodeNTFSVolumeData)(m.NTFSVolumeData(ctx, v.id))
+	case fsGetReFSVolumeData:
+		return whole(r, encodeReFSVolumeData)(m.ReFSVolumeData(ctx, v.id))
+	case fsIsVolumeDirty:
+		return whole(r, encodeVolumeDirty)(m.VolumeDirty(ctx, v.id))
 	case fsExtendVolume:
 		sectors, err := decodeExtendVolume(r.Data)
 		if err != nil {

@@ -3,6 +3,7 @@ package wmi
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -14,20 +15,46 @@ func Storage(machine win.Machine) Namespaces {
 	return Namespaces{
 		`root\Microsoft\Windows\Storage`: {
 			"MSFT_Volume": {
-				Instances: volumes(machine, "UniqueId"),
-				Methods: map[string]Method{"Format": {
+				Instances: healthOf(machine, volumes(machine, "UniqueId")),
+				Methods: map[string]Method{"Repair": {
+					In: []string{"OfflineScanAndFix", "Scan", "SpotFix"},
+					Call: func(ctx context.Context, self, in Values) (Values, error) {
+						for parameter, how := range map[string]win.Repair{
+							"Scan": win.RepairScan, "SpotFix": win.RepairSpotFix, "OfflineScanAndFix": win.RepairOffline,
+						} {
+							if in[parameter] == true {
+								return returnValue(machine.RepairVolume(ctx, win.VolumeID(self["UniqueId"].(string)), how))
+							}
+						}
+						return returnValue(winerr.StorageInvalidParameter)
+					},
+				}, "Format": {
 					In: []string{
 						"FileSystem", "FileSystemLabel", "AllocationUnitSize", "Full", "Force", "Compress",
 						"ShortFileNameSupport", "SetIntegrityStreams", "UseLargeFRS", "DisableHeatGathering",
 					},
 					Call: func(ctx context.Context, self, in Values) (Values, error) {
-						if in["FileSystem"] != "NTFS" || in["Full"] != false || in["Force"] != true {
+						if in["Full"] != false || in["Force"] != true {
 							return returnValue(winerr.StorageInvalidParameter)
 						}
-						return returnValue(machine.Format(ctx, win.VolumeID(self["UniqueId"].(string)), chosen(in["AllocationUnitSize"], in["FileSystemLabel"])))
+						return returnValue(machine.Format(ctx, win.VolumeID(self["UniqueId"].(string)), chosen(in["FileSystem"], in["AllocationUnitSize"], in["FileSystemLabel"])))
 					},
 				}},
 			},
+			"MSFT_PhysicalDisk": {Instances: func(ctx context.Context) ([]Values, error) {
+				disks, err := machine.DiskHealth(ctx)
+				var instances []Values
+				for number, health := range disks {
+					var operational []any
+					for _, status := range health.Operational {
+						operational = append(operational, int32(status))
+					}
+					instances = append(instances, Values{
+						"DeviceId": strconv.Itoa(int(number)), "HealthStatus": int32(health.Status), "OperationalStatus": operational,
+					})
+				}
+				return instances, err
+			}},
 			"MSFT_StorageSetting": {
 				Methods: map[string]Method{"UpdateHostStorageCache": {
 					Call: func(ctx context.Context, _, _ Values) (Values, error) {
@@ -42,10 +69,10 @@ func Storage(machine win.Machine) Namespaces {
 				Methods: map[string]Method{"Format": {
 					In: []string{"FileSystem", "QuickFormat", "ClusterSize", "Label", "EnableCompression", "Version"},
 					Call: func(ctx context.Context, self, in Values) (Values, error) {
-						if in["FileSystem"] != "NTFS" || in["QuickFormat"] != true {
+						if in["QuickFormat"] != true {
 							return returnValue(winerr.LegacyFormatCode(1)) // unsupported file system
 						}
-						return returnValue(machine.FormatLegacy(ctx, win.VolumeID(self["DeviceID"].(string)), chosen(in["ClusterSize"], in["Label"])))
+						return returnValue(machine.FormatLegacy(ctx, win.VolumeID(self["DeviceID"].(string)), chosen(in["FileSystem"], in["ClusterSize"], in["Label"])))
 					},
 				}},
 			},
@@ -54,10 +81,26 @@ func Storage(machine win.Machine) Namespaces {
 }
 
 // chosen are the options of a format, which are missing if they were not set.
-func chosen(clusterSize, label any) win.FormatOptions {
+func chosen(fileSystem, clusterSize, label any) win.FormatOptions {
+	name, _ := fileSystem.(string)
 	size, _ := clusterSize.(int32)
 	text, _ := label.(string)
-	return win.FormatOptions{ClusterSize: uint32(size), Label: text}
+	return win.FormatOptions{FileSystem: name, ClusterSize: uint32(size), Label: text}
+}
+
+// healthOf adds what the storage service says of volumes.
+func healthOf(machine win.Machine, list func(context.Context) ([]Values, error)) func(context.Context) ([]Values, error) {
+	return func(ctx context.Context) ([]Values, error) {
+		instances, err := list(ctx)
+		if err != nil {
+			return nil, err
+		}
+		health, err := machine.VolumeHealth(ctx, "")
+		for _, instance := range instances {
+			instance["HealthStatus"] = int32(health[win.VolumeID(instance["UniqueId"].(string))])
+		}
+		return instances, err
+	}
 }
 
 // volumes lists the volumes of a machine by the property that has their id.

@@ -20,6 +20,7 @@ const (
 	vtDispatch = 9
 	vtError    = 10
 	vtBool     = 11
+	vtArray    = 0x2000 | 12 // of VT_VARIANT, as scripts get all arrays
 )
 
 type reader struct {
@@ -98,6 +99,12 @@ func (w *writer) value(s *Server, value any) {
 	case string:
 		w.uint16(vtBSTR)
 		w.text(value)
+	case []any:
+		w.uint16(vtArray)
+		w.uint32(uint32(len(value)))
+		for _, element := range value {
+			w.value(s, element)
+		}
 	case object:
 		w.uint16(vtDispatch)
 		w.uint64(s.keep(value))

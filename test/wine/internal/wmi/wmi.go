@@ -28,7 +28,7 @@ type Class struct {
 	Methods   map[string]Method
 }
 
-// Values are values by their names: strings, booleans, int32, or nil. Unsigned numbers of
+// Values are values by their names: strings, booleans, int32, []any of these, or nil. Unsigned numbers of
 // 32 bits are int32 with the same bits, those of 64 bits strings, as scripts see them.
 type Values map[string]any
 

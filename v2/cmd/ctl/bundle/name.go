@@ -76,6 +76,7 @@ func (n *Names) LearnCalls(recording []byte) {
 
 // kinds are the names in a description, by their JSON key, and in recorded calls, by field or method.
 var kinds = map[string]string{
+	"host": "machine", "pods.uid": "pod", "pods.namespace": "namespace", "pods.name": "pod",
 	"serial": "machine", "serialNumber": "serial", "page83": "serial", "eui64": "serial", "nguid": "serial",
 	"label": "label", "user": "user", "pods": "pod", "persistentVolumes": "volume",
 	"BIOSSerialNumber": "machine", "Serial": "serial", "DeviceIdentifiers.Value": "serial", "Label": "label", "Partitions.Name": "label",
@@ -183,8 +184,8 @@ var forms = []struct {
 	// may reports whether a line in lower case can have such a name. Patterns are slow.
 	may func(lower string) bool
 }{
-	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`), hasAny(`\pods\`)},
-	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`), hasAny(`\kubernetes.io~`, `\volume-subpaths\`, `\csi\`)},
+	{"pod", regexp.MustCompile(`(?i)([\\/]pods[\\/]+)([^\\/"'\s<>&]+)`), hasAny(`\pods\`, `/pods/`)},
+	{"volume", regexp.MustCompile(`(?i)([\\/]kubernetes\.io~[^\\/"'\s]+[\\/]+|[\\/]volume-subpaths[\\/]+|[\\/]csi[\\/]+pv[\\/]+)([^\\/"'\s<>&]+)`), hasAny(`kubernetes.io~`, `volume-subpaths`, `\csi\`, `/csi/`)},
 	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`), hasAny("user", "account")},
 	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`), hasAny("serial", "page83", "eui64", "nguid")},
 	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`), hasAny("scsi#", "nvme#", "usbstor#", "ide#", "storage#")},

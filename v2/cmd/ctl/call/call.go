@@ -248,9 +248,12 @@ func changes(method string) bool {
 	})
 }
 
-// dryRun reports whether a request only asks what would change.
+// dryRun reports whether a request only asks what would change, or what is.
 func dryRun(request proto.Message) bool {
 	message := request.ProtoReflect()
+	if action := message.Descriptor().Fields().ByName("action"); action != nil {
+		return message.Get(action).String() == ""
+	}
 	field := message.Descriptor().Fields().ByName("dry_run")
 	return field != nil && message.Get(field).Bool()
 }

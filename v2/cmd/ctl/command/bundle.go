@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/bundle"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
@@ -51,12 +52,11 @@ pseudonyms: the same name gets the same one everywhere. Look at the file before 
 The log file, the address of the metrics and the recorded calls come from the service's
 command line. If the daemon runs in a container, pass --log-file and --metrics-address.`,
 		example: `  csi-proxyctl support-bundle
-  csi-proxyctl support-bundle -o ticket-4711.zip --hide-names
+  csi-proxyctl support-bundle --file ticket-4711.zip --hide-names
   csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error { return a.writeBundle(ctx, s, o) })
-	// A file here; for other commands it is a format.
-	c.Flags().StringVarP(&o.file, "output", "o", "", "`file` to write (default: csi-proxy-support-TIME.zip in this directory)")
-	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	c.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write (default: csi-proxy-support-HOST-TIME.zip in this directory, without HOST if names are hidden)")
+	_ = c.RegisterFlagCompletionFunc("file", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return []cobra.Completion{"zip"}, cobra.ShellCompDirectiveFilterFileExt
 	})
 	c.Flags().BoolVar(&o.force, "force", false, "replace the file if it exists")
@@ -68,12 +68,13 @@ command line. If the daemon runs in a container, pass --log-file and --metrics-a
 }
 
 func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) error {
-	now := time.Now()
-	switch {
-	case o.file == "":
-		o.file = "csi-proxy-support-" + now.UTC().Format("20060102-150405") + ".zip"
-	case slices.Contains(output.Formats(), o.file):
-		return usagef("-o names the file to write here, such as %s.zip", o.file)
+	now := a.env.Now()
+	if o.file == "" {
+		o.file = "csi-proxy-support-"
+		if a.env.Host != "" && !o.hideNames {
+			o.file += a.env.Host + "-"
+		}
+		o.file += now.UTC().Format("20060102-150405") + ".zip"
 	}
 	file, err := createBundle(o.file, o.force) // before the work, which takes time
 	if err != nil {
@@ -93,8 +94,7 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	remark := "What looks like a password, key or token is removed. Look at the file before you send it.\n"
 	var hide *bundle.Names
 	if o.hideNames {
-		machine, _ := os.Hostname()
-		hide = bundle.NewNames(contentOf(files, nodeFile), machine)
+		hide = bundle.NewNames(contentOf(files, nodeFile), a.env.Host)
 		hide.LearnCalls(contentOf(files, callsFile))
 		remark += "Names are replaced by pseudonyms.\n"
 	} else {
@@ -112,7 +112,11 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	if err != nil {
 		return err
 	}
-	return s.Value(nil, func() string {
+	list := []output.Object{}
+	for _, f := range files {
+		list = append(list, output.Object{{Name: "name", Value: f.Name}, {Name: "content", Value: f.What}, {Name: "bytes", Value: len(f.Content)}, {Name: "problem", Value: f.Problem}})
+	}
+	return s.Value(output.Object{{Name: "file", Value: o.file}, {Name: "parts", Value: list}}, func() string {
 		return bundle.Contents(files) + remark + fmt.Sprintf("%s: written, %s\n", o.file, printable.Size(size))
 	})
 }
@@ -134,9 +138,9 @@ func createBundle(name string, replace bool) (*bundleFile, error) {
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		return &bundleFile{File: file, name: name}, err
 	case !old.Mode().IsRegular():
-		return nil, fmt.Errorf("write %s: it exists and is not a file; pass another name with -o", name)
+		return nil, fmt.Errorf("write %s: it exists and is not a file; pass another name with --file", name)
 	case !replace:
-		return nil, fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with -o", name)
+		return nil, fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with --file", name)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), ".support-bundle-*.zip")
 	return &bundleFile{File: file, name: name}, err
@@ -198,8 +202,8 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 		metrics = installation.MetricsAddress(command)
 	}
 	return []bundle.Part{
-		{Name: "version.txt", What: "version and system of csi-proxyctl, and the time", Make: func(context.Context) ([]byte, error) {
-			return fmt.Appendf(nil, "%s %s\n%s/%s\n%s\n", name, version.Full(), runtime.GOOS, runtime.GOARCH, now.UTC().Format(time.RFC3339)), nil
+		{Name: "version.txt", What: "name of the machine, version and system of csi-proxyctl, and the time", Make: func(context.Context) ([]byte, error) {
+			return fmt.Appendf(nil, "%s\n%s %s\n%s/%s %s\n%s\n", a.env.Host, name, version.Full(), runtime.GOOS, runtime.GOARCH, doctor.WindowsBuild(), now.UTC().Format(time.RFC3339)), nil
 		}},
 		printed("versions.txt", "endpoints, and the versions of the server", "versions", "-o", "wide"),
 		{Name: "flags.txt", What: "command line of the service", Make: func(context.Context) ([]byte, error) {
@@ -210,7 +214,7 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 		}},
 		printed("doctor.txt", "what doctor finds", "doctor", "--service-name", o.serviceName, "--log-file", logFile),
 		{Name: nodeFile, What: "disks, volumes, mounts and shares, for programs", Make: func(ctx context.Context) (_ []byte, err error) {
-			if *node, err = a.lookOnce(ctx, nil); err != nil {
+			if *node, err = a.lookOnce(ctx, &view{askShares: true}); err != nil {
 				return nil, errors.New(sentence(ctx, err))
 			}
 			var text bytes.Buffer
@@ -257,7 +261,7 @@ func viewsOf(node inventory.Node, clean func(text []byte) []byte, now time.Time)
 	}
 	views[0].Content = []byte(node.Draw(&output.Printer{Format: output.Wide}, 0))
 	var page bytes.Buffer
-	if err := webpage.Write(&page, node, now); err != nil {
+	if err := webpage.Write(&page, node); err != nil {
 		views[1].Problem = err.Error()
 	} else {
 		views[1].Content = page.Bytes()

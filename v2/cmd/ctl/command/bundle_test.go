@@ -72,18 +72,18 @@ func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
 func TestSupportBundle(t *testing.T) {
 	n, services := brokenWithSecrets(t)
 	file := filepath.Join(n.dir, "bundle.zip")
-	r := runWith(t.Context(), services, n.dir, "", "support-bundle", "-o", file)
+	r := runWith(t.Context(), services, n.dir, "", "support-bundle", "--file", file)
 	if r.code != command.ExitOK || r.err != "" {
 		t.Fatal(r)
 	}
 	files := unzip(t, file)
 	for name, want := range map[string]string{
 		"contents.txt": "What looks like a password, key or token is removed.",
-		"version.txt":  "csi-proxyctl ",
+		"version.txt":  "win-1\ncsi-proxyctl ",
 		"versions.txt": "volume",
 		"flags.txt":    "-proxy-password [removed] -token=[removed]",
 		"doctor.txt":   "disk 4",
-		"node.txt":     "node WINSIM-NODE-1",
+		"node.txt":     "node win-1  WINSIM-NODE-1",
 		"node.json":    `"kind": "offline"`,
 		"node.html":    "<!doctype html>",
 		"log.txt":      `password="[removed]"`,
@@ -126,7 +126,7 @@ func TestSupportBundle(t *testing.T) {
 func TestSupportBundle_HideNames(t *testing.T) {
 	n, services := brokenWithSecrets(t)
 	file := filepath.Join(n.dir, "bundle.zip")
-	if r := runWith(t.Context(), services, n.dir, "", "support-bundle", "-o", file, "--hide-names"); r.code != command.ExitOK {
+	if r := runWith(t.Context(), services, n.dir, "", "support-bundle", "--file", file, "--hide-names"); r.code != command.ExitOK {
 		t.Fatal(r)
 	}
 	files := unzip(t, file)
@@ -152,7 +152,7 @@ func TestSupportBundle_NoDaemon(t *testing.T) {
 	silent := startSilent(t)
 	for _, test := range []struct{ dir, timeout string }{{"/none", "1m"}, {silent.dir, "2s"}} {
 		file := filepath.Join(t.TempDir(), "bundle.zip")
-		r := run(t.Context(), test.dir, "", "support-bundle", "-o", file, "--timeout", test.timeout)
+		r := run(t.Context(), test.dir, "", "support-bundle", "--file", file, "--timeout", test.timeout)
 		if r.code != command.ExitOK {
 			t.Fatal(r)
 		}
@@ -175,7 +175,7 @@ func TestSupportBundle_LongLine(t *testing.T) {
 	for name, log := range map[string]string{"with an end": strings.Repeat("x", bundle.MaxPart+1) + "\n", "without": strings.Repeat("x", bundle.MaxPart+1)} {
 		logFile := filepath.Join(dir, "log")
 		require.NoError(t, os.WriteFile(logFile, []byte(log), 0o600))
-		r := run(t.Context(), "/none", "", "support-bundle", "-o", filepath.Join(dir, name), "--log-file", logFile)
+		r := run(t.Context(), "/none", "", "support-bundle", "--file", filepath.Join(dir, name), "--log-file", logFile)
 		if r.code != command.ExitOK || !strings.Contains(r.out, "the last line has more than 4.0 MiB\n") {
 			t.Errorf("%s: %v", name, r)
 		}
@@ -186,7 +186,7 @@ func TestSupportBundle_LongLine(t *testing.T) {
 // cannot read it even if they could read the file that it replaces. A failure leaves nothing behind.
 func TestSupportBundle_File(t *testing.T) {
 	write := func(file string, args ...string) result {
-		return run(t.Context(), "/none", "", append([]string{"support-bundle", "-o", file}, args...)...)
+		return run(t.Context(), "/none", "", append([]string{"support-bundle", "--file", file}, args...)...)
 	}
 	dir := t.TempDir()
 	other, link, file := filepath.Join(dir, "other"), filepath.Join(dir, "link.zip"), filepath.Join(dir, "bundle.zip")
@@ -221,7 +221,7 @@ func TestSupportBundle_File(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	interrupted := filepath.Join(dir, "interrupted.zip")
-	if r := run(ended, "/none", "", "support-bundle", "-o", interrupted); r.code == command.ExitOK {
+	if r := run(ended, "/none", "", "support-bundle", "--file", interrupted); r.code == command.ExitOK {
 		t.Error(r)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {

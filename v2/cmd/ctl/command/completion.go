@@ -92,6 +92,8 @@ func (a *app) registerCompletions(c *cobra.Command) {
 			complete = cobra.FixedCompletions(slices.Clone(output.Formats()), cobra.ShellCompDirectiveNoFileComp)
 		case "disk":
 			complete = a.completing(completeDisks)
+		case "pod", "pv", "driver":
+			complete = a.completing(completeUsers(flag.Name))
 		case "api-version":
 			complete = a.completing(func(context.Context, *session, []string) []cobra.Completion { return a.completeVersions() })
 		}
@@ -134,6 +136,25 @@ func completeDisks(ctx context.Context, s *session, _ []string) (found []cobra.C
 		found = append(found, cobra.CompletionWithDesc(strconv.FormatUint(uint64(number), 10), strings.TrimSpace(ids[number].GetSerialNumber())))
 	}
 	return found
+}
+
+// completeUsers completes names of pods, persistent volumes or drivers that use volumes or shares.
+func completeUsers(kind string) completer {
+	return func(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
+		node, err := s.source.Node(ctx, nil, false)
+		if err != nil {
+			return nil
+		}
+		users := node.AllUsers()
+		switch kind {
+		case "pod":
+			return node.PodNames(users.Pods)
+		case "pv":
+			return users.PVs
+		default:
+			return users.Drivers
+		}
+	}
 }
 
 func diskNumbers(ctx context.Context, s *session) map[uint32]*diskv1.DiskIDs {

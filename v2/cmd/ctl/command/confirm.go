@@ -51,10 +51,10 @@ func (e effect) text() string {
 // dangerous makes a command that asks before it runs, unless --yes is set or find says that
 // nothing would change. It also asks if find expects the server to refuse, because find can be wrong.
 // harmless, if it is not nil, says that there is nothing to ask.
-func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args []string) (effect, error), run runner, harmless func() bool) *cobra.Command {
+func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args []string) (effect, error), run runner, harmless func(args []string) bool) *cobra.Command {
 	var yes, dryRun bool
 	c := a.interactive(p, 1, func(ctx context.Context, s *session, args []string) error {
-		if asks := harmless == nil || !harmless(); dryRun || asks && !yes {
+		if asks := harmless == nil || !harmless(args); dryRun || asks && !yes {
 			if !dryRun {
 				if err := a.checkCanAsk(); err != nil {
 					return err

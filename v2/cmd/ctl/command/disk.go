@@ -29,8 +29,8 @@ func (a *app) disk() *cobra.Command {
 	},
 		a.leaf(page{
 			use:     "list",
-			short:   "List all disks with size, state and ids",
-			long:    "List all disks with size, state and ids. With an older --api-version, columns that need a missing call stay empty.",
+			short:   "List all disks with size, state, ids, and who uses them",
+			long:    "List all disks with size, state, ids, and the persistent volumes and pods that use them. With an older --api-version, columns that need a missing call stay empty.",
 			example: "  csi-proxyctl disk list\n  csi-proxyctl disk list -o wide\n  csi-proxyctl disk list -o json",
 		}, 0, diskList),
 		a.leaf(page{
@@ -132,9 +132,10 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 		return err
 	}
 	list := []output.Object{}
-	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5, Empty: noDisks}
+	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PV", "POD", "PAGE83", "BYTES"}, Narrow: 7, Empty: noDisks}
 	for _, d := range node.GetDisks() {
-		list = append(list, append(output.Fields(d, "number sizeBytes online readOnly serialNumber page83 location"), output.Member{Name: "warnings", Value: node.Warnings(d)}))
+		users := node.DiskUsers(d)
+		list = append(list, append(append(output.Fields(d, "number sizeBytes online readOnly serialNumber page83 location"), users.Members()...), output.Member{Name: "warnings", Value: node.Warnings(d)}))
 		state, size, bytes := output.Text(""), "", ""
 		if d.Online != nil {
 			state = inventory.DiskState(d)
@@ -143,7 +144,8 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 			size, bytes = output.Size(d.GetSizeBytes()), strconv.FormatInt(d.GetSizeBytes(), 10)
 		}
 		rows.Add(number(d.Number), output.Text(size), state,
-			output.Text(d.GetSerialNumber()), output.Text(d.GetLocation()), output.Text(d.GetPage83()), output.Text(bytes))
+			output.Text(d.GetSerialNumber()), output.Text(d.GetLocation()), output.Text(inventory.Several(users.PVs)), output.Text(inventory.Several(node.PodNames(users.Pods))),
+			output.Text(d.GetPage83()), output.Text(bytes))
 	}
 	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
 		return err

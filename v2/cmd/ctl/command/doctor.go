@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,19 +24,20 @@ func (a *app) doctor() *cobra.Command {
 		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
 processes), versions, the service (installed, start type, recovery), who can change its
 program and folders, working directories, the iSCSI initiator, the SAN policy, long paths,
-the log file and crashes; and the storage
-of the node: disks, volumes, mounts, links, shares and iSCSI sessions, with the warnings of
-'csi-proxyctl node --ask-shares'. Findings come with a remedy. The last line says what was
-not checked.
+the log file and crashes; and the storage of the node: disks, volumes, mounts, links, shares
+and iSCSI sessions, with the problems of 'csi-proxyctl node --ask-shares' in their order:
+those that hurt pods now, those that will, and notes. Findings come with a remedy. The last
+line says what was not checked.
 
-The exit code is 0 without problems, and 4 after a warning or an error.`,
+The exit code is 0 without problems, and 4 after a warning or an error, or if something was not
+checked although the daemon answers. Notes do not change it.`,
 		example: `  csi-proxyctl doctor
   csi-proxyctl doctor --working-dir 'D:\kubelet' --log-file 'D:\log\csi-proxy.log'
   csi-proxyctl doctor -o json`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
 			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
-			Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf,
+			Host: a.env.Host, Now: a.env.Now, Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -67,9 +69,10 @@ func diagnosis(p *output.Printer, found []doctor.Finding) string {
 			bad++
 		}
 		f.Text, f.Remedy = output.Printable(f.Text), output.Printable(f.Remedy)
-		fmt.Fprintf(&b, "%s%s  %-19s  %s\n", p.Paint(levelStyles[f.Level], string(f.Level)), strings.Repeat(" ", len(doctor.Warning)-len(f.Level)), f.Check, f.Text)
+		level := cmp.Or(f.Severity.Words(), string(f.Level))
+		fmt.Fprintf(&b, "%s%s  %-19s  %s\n", p.Paint(levelStyles[f.Level], level), strings.Repeat(" ", len("hurts pods")-len(level)), f.Check, f.Text)
 		if f.Remedy != "" {
-			fmt.Fprintf(&b, "%31s%s\n", "", p.Paint(output.Bold, "→ "+f.Remedy))
+			fmt.Fprintf(&b, "%34s%s\n", "", p.Paint(output.Bold, "→ "+f.Remedy))
 		}
 	}
 	var skipped []string

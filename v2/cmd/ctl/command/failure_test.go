@@ -27,7 +27,7 @@ import (
 var arguments = map[string]string{
 	"disk list": "", "disk ids": "", "disk locations": "", "disk rescan": "",
 	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1 --yes", "disk partition": "1", "disk writable": "1", "disk read-only": "1 --yes",
-	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume format": "v --yes", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
+	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume check": "v", "volume repair": "v --yes", "volume format": "v --yes", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
 	"volume resize": "v 1Gi", "volume flush": "v", "volume of-path": `C:\x`, "volume closest": `C:\x`, "volume disk": "v", "volume life": "--disk 1 --yes",
 	"fs exists": `C:\x`, "fs ls": `C:\x`, "fs mkdir": `C:\x`, "fs rmdir": `C:\x`, "fs rm-contents": `C:\x --yes`, "fs link": `C:\x C:\y`, "fs is-link": `C:\x`,
 	"smb list": "", "smb map": `\\s\d --user u --password-stdin`, "smb unmap": `\\s\d`,
@@ -175,7 +175,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 // readers are the commands whose first call changes nothing.
 var readers = []string{
 	"node", "web", "sim show", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
-	"volume list", "volume stats", "volume formatted", "volume of-path", "volume closest", "volume disk", "volume life",
+	"volume list", "volume stats", "volume formatted", "volume check", "volume of-path", "volume closest", "volume disk", "volume life",
 	"fs exists", "fs ls", "fs is-link", "iscsi portal list", "iscsi portal discover", "iscsi disks", "system bios", "system service get",
 	"smb list", "smb map", "iscsi sessions",
 }
@@ -256,7 +256,7 @@ func TestRun_OlderServer(t *testing.T) {
 	n := startNode(t, winsim.Default(), "disk/v1beta2", "volume/v1", "filesystem/v1", "smb/v1")
 	n.expect(t, "online", "disk", "state", "1")
 	n.expect(t, "false", "fs", "is-link", `C:\var\lib\kubelet`)
-	if r := run(t.Context(), n.dir, "", "node"); r.code != command.ExitOK || !strings.Contains(r.out, "volume 0c51a9e0-0000-0000-0000-100000000000") || strings.Contains(r.out, "volumes:") {
+	if r := run(t.Context(), n.dir, "", "node"); r.code != command.ExitOK || !strings.Contains(r.out, "disk 0  63.9 GiB") || strings.Contains(r.out, "volumes:") {
 		t.Errorf("got %+v", r)
 	}
 	r := run(t.Context(), n.dir, "", "volume", "closest", `C:\var\lib\kubelet`)

@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -11,6 +13,7 @@ import (
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
 )
 
 func (a *app) filesystem() *cobra.Command {
@@ -18,7 +21,7 @@ func (a *app) filesystem() *cobra.Command {
 		use:   "fs",
 		short: "List, create and remove directories and links",
 		long: `PATH is a Windows path on the node, inside the daemon's -kubelet-path or a -working-dir.
-Quote it, because shells interpret backslashes.`,
+C:/dir is C:\dir, and needs no quotes in any shell.`,
 		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 	},
 		a.leaf(page{
@@ -78,25 +81,33 @@ but not their targets. Asks for confirmation; scripts use --yes.`,
 func (a *app) rmdir() *cobra.Command {
 	var force bool
 	find := func(ctx context.Context, s *session, args []string) (effect, error) {
-		r := removal{action: "remove it", question: "Remove %s with everything in it?", onlyEmpty: !force}
+		r := removal{action: "remove it", question: "Remove %s? A pod may need it.", onlyEmpty: !force}
 		if force {
-			r.action = "remove it with its contents"
+			r.action, r.question = "remove it with its contents", "Remove %s with everything in it?"
 		}
 		return r.effect(ctx, s, args)
 	}
 	c := a.dangerous(page{
 		use:   "rmdir PATH",
 		short: "Remove a directory or a link",
-		long: `Remove a directory or a link (Rmdir). Does nothing if it does not exist. With --force it asks
-for confirmation; scripts use --yes.`,
+		long: `Remove a directory or a link (Rmdir). Does nothing if it does not exist. With --force, and in
+what belongs to a pod, it asks for confirmation; scripts use --yes.`,
 		example: `  csi-proxyctl fs rmdir 'C:\var\lib\kubelet\plugins\x'
   csi-proxyctl fs rmdir --force --yes 'C:\var\lib\kubelet\plugins\x'`,
 	}, find, func(ctx context.Context, s *session, args []string) error {
 		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
 		return s.change(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}, args[0], "removed")
-	}, func() bool { return !force })
+	}, func(args []string) bool { return !force && !ofPod(args[0]) })
 	c.Flags().BoolVar(&force, "force", false, "also remove a file, or a directory with its contents")
 	return c
+}
+
+// ofPod reports whether a path is below a pod's directory, or is where a volume is staged that pods use.
+func ofPod(path string) bool {
+	_, used := kubelet.Parse(path)
+	parts := strings.Split(strings.ToLower(path), `\`)
+	pods := slices.Index(parts, "pods")
+	return used || pods >= 0 && len(parts) > pods+2
 }
 
 // entriesOf lists a directory.

@@ -4,11 +4,13 @@ package command_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -49,5 +51,132 @@ func TestHeal(t *testing.T) {
 	var list []map[string]string
 	if r := run(t.Context(), n.dir, "", "node", "heal", "--dry-run", "-o", "json"); json.Unmarshal([]byte(r.out), &list) != nil || len(list) != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestVolumeRepair: a damaged volume and a failing disk are warnings with a command, and that command mends.
+func TestVolumeRepair(t *testing.T) {
+	const guid = "dead0000-0000-0000-0000-000000000000"
+	path := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
+	model := winsim.Default()
+	model.Disks[1].Health = winsim.DiskPredicts
+	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{
+		ID: guid, Damage: winsim.Damage{Dirty: true, Corruption: winsim.Noted},
+	}}}
+	n := startNode(t, model)
+	require.NoError(t, n.emulated.MountFolder(path, guid))
+	found := problemsOf(t, n)
+	if w := found["damaged volume "+guid]; w.Run != "csi-proxyctl volume repair "+guid || w.Severity != warning.WillHurt {
+		t.Errorf("%+v", found)
+	}
+	if w := found["failing-disk disk 1"]; !strings.Contains(w.Text, "expects to fail") {
+		t.Errorf("%+v", found)
+	}
+	for _, c := range []struct {
+		args, in string
+		code     int
+		out, err string
+	}{
+		{"volume check " + guid, "", command.ExitFindings, "spot fix needed", ""},
+		{"volume repair " + guid + " --dry-run", "", command.ExitOK, "spot fix needed", ""},
+		{"volume repair " + guid, "n\n", command.ExitFailure, "", "not confirmed"},
+		{"volume repair " + guid + " --yes", "", command.ExitFailure, "", "in use at " + path},
+		{"volume repair " + guid + " --yes --dismount", "", command.ExitFindings, "expects to fail", ""},
+		{"volume check " + guid + " --scan", "", command.ExitFindings, "expects to fail", ""},
+		{"volume check 00000000-0000-0000-0000-000000000000", "", command.ExitFailure, "", "gone"},
+	} {
+		r := run(t.Context(), n.dir, c.in, strings.Fields(c.args)...)
+		if r.code != c.code || !strings.Contains(r.out, c.out) || !strings.Contains(r.err, c.err) {
+			t.Errorf("%s: %+v", c.args, r)
+		}
+	}
+	if found := problemsOf(t, n); len(found) != 1 {
+		t.Errorf("after the repair: %+v", found)
+	}
+}
+
+// problemsOf returns the problems of a node by kind and object.
+func problemsOf(t *testing.T, n *node) map[string]warning.Warning {
+	t.Helper()
+	var found struct{ Problems []warning.Warning }
+	r := run(t.Context(), n.dir, "", "node", "-o", "json")
+	if err := json.Unmarshal([]byte(r.out), &found); err != nil || r.code != 0 {
+		t.Fatal(r, err)
+	}
+	all := map[string]warning.Warning{}
+	for _, w := range found.Problems {
+		all[string(w.Kind)+" "+w.Object.Name()] = w
+	}
+	return all
+}
+
+// TestRemedies: each command that a problem suggests needs no quotes in any shell, and ends the problem. Where there is no
+// command, the text says what a person must do, and what the healer keeps has no command that keeps it, too.
+func TestRemedies(t *testing.T) {
+	const volume = `\\?\Volume{dead0000-0000-0000-0000-000000000000}\`
+	staged := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
+	gone := winsim.Default()
+	gone.Disks[1].Layout, gone.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
+	readOnly := winsim.Busy()
+	readOnly.Disks[4].ReadOnly = true
+	grown := winsim.Busy()
+	grown.Disks[5].Partitions[1].Volume.Used = winsim.GiB
+	plain, ran := regexp.MustCompile(`^csi-proxyctl [a-zA-Z0-9 ./:_~-]+$`), map[string]bool{}
+	for name, c := range map[string]struct {
+		model   winsim.Model
+		arrange func(n *node)
+	}{
+		"broken":    {presetOf(t, "# preset broken, no disk hangs"), nil},
+		"busy":      {winsim.Busy(), nil},
+		"read-only": {readOnly, nil},
+		"grown":     {grown, nil},
+		"gone": {gone, func(n *node) {
+			for _, err := range []error{n.emulated.Sleep(t.Context(), time.Hour), n.emulated.MountFolder(staged, volume), n.emulated.Sleep(t.Context(), time.Hour), n.emulated.DetachDisk(1)} {
+				require.NoError(t, err)
+			}
+			for _, want := range []string{"; kept: gone for 0s of 10m; it may come back", "; kept: gone for 5m"} {
+				run(t.Context(), n.dir, "", "node", "heal", "--dry-run")
+				if w := problemsOf(t, n)["stale-mount "+staged]; !strings.Contains(w.Text, want) || w.Run != "" {
+					t.Errorf("%+v, want %q and no command", w, want)
+				}
+				require.NoError(t, n.emulated.Sleep(t.Context(), 5*time.Minute))
+			}
+			run(t.Context(), n.dir, "", "node", "heal", "--dry-run")
+		}},
+		"unmapped": {winsim.Default(), func(n *node) {
+			const link = `C:\var\lib\kubelet\plugins\link`
+			run(t.Context(), n.dir, "csi-Pa55\n", "smb", "map", `\\files\data`, "--user", "csi", "--password-stdin", "--link", link)
+			run(t.Context(), n.dir, "", "smb", "unmap", `\\files\data`)
+			require.NoError(t, n.emulated.RemoveAll(link))
+		}},
+	} {
+		n := startNode(t, c.model)
+		if c.arrange != nil {
+			c.arrange(n)
+		}
+		for key, w := range problemsOf(t, n) {
+			if w.Run == "" {
+				if w.Advice == "" {
+					t.Errorf("%s: %+v has no remedy", name, w)
+				}
+				continue
+			}
+			if !plain.MatchString(w.Run) {
+				t.Errorf("%s: a shell may change %q", name, w.Run)
+			}
+			words := strings.Fields(w.Run)[1:]
+			ran[strings.Join(words[:2], " ")] = true
+			if r := run(t.Context(), n.dir, "y\n", words...); r.code != 0 {
+				t.Errorf("%s: %s: %+v", name, w.Run, r)
+			}
+			if left, still := problemsOf(t, n)[key]; still {
+				t.Errorf("%s: %s leaves %+v", name, w.Run, left)
+			}
+		}
+	}
+	for _, command := range []string{"disk online", "disk writable", "fs rmdir", "node heal", "smb unmap", "volume resize"} {
+		if !ran[command] {
+			t.Errorf("nothing suggests %s", command)
+		}
 	}
 }

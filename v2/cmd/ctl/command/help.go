@@ -15,7 +15,7 @@ func (a *app) help() *cobra.Command {
 		a.current = c
 		found, rest, err := c.Root().Find(args)
 		if err != nil || len(rest) > 0 {
-			return noCommand(found, append(rest, args...)[0])
+			return noCommand(found, append(rest, args...)...)
 		}
 		target = found
 		return nil

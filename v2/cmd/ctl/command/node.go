@@ -2,45 +2,93 @@ package command
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/webpage"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 )
 
 // kubeletPath is the daemon's default for -kubelet-path.
 const kubeletPath = `C:\var\lib\kubelet`
 
-const pathsHelp = "path whose volume to show, such as a mount; repeatable"
+// view is what node, watch and web show of the node.
+type view struct {
+	paths, disks []string
+	askShares    bool
+	filter       inventory.Filter
+}
+
+func (v *view) flags(c *cobra.Command) {
+	c.Flags().StringSliceVar(&v.disks, "disk", nil, "show only these disks; repeatable")
+	c.Flags().StringSliceVar(&v.filter.Pods, "pod", nil, "show only what this pod uses: its name, NAMESPACE/NAME, its UID or how that begins; repeatable")
+	c.Flags().StringSliceVar(&v.filter.PVs, "pv", nil, "show only this persistent volume; repeatable")
+	c.Flags().StringSliceVar(&v.filter.Drivers, "driver", nil, "show only the volumes of this CSI driver; repeatable")
+	c.Flags().StringArrayVar(&v.paths, "path", nil, "path whose volume to show, such as a mount; repeatable")
+	c.Flags().BoolVar(&v.askShares, "ask-shares", false, "open every share to find out whether it answers")
+}
+
+// look describes what the flags select.
+func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
+	filter := v.filter
+	for _, text := range v.disks {
+		number, err := parseDisk(text)
+		if err != nil {
+			return inventory.Node{}, err
+		}
+		filter.Disks = append(filter.Disks, number)
+	}
+	for i := range v.paths {
+		v.paths[i] = windowsPath(v.paths[i])
+	}
+	node, err := s.source.Node(ctx, v.paths, v.askShares)
+	if err != nil {
+		return node, err
+	}
+	node, found := node.Select(filter)
+	if !found {
+		var asked []string
+		for _, f := range []struct {
+			flag   string
+			values []string
+		}{{"disk", v.disks}, {"pod", filter.Pods}, {"pv", filter.PVs}, {"driver", filter.Drivers}} {
+			for _, value := range f.values {
+				asked = append(asked, "--"+f.flag+" "+value)
+			}
+		}
+		return node, fmt.Errorf("nothing on this node matches %s", strings.Join(asked, " and "))
+	}
+	return node, nil
+}
 
 func (a *app) node() *cobra.Command {
-	var paths []string
-	var askShares, exitCode, problems bool
-	var filter inventory.Filter
-	var disks []string
+	var v view
+	var exitCode, problems bool
 	c := a.leaf(page{
 		use:   "node",
-		short: "Show problems, disks, volumes, mounts, shares and iSCSI sessions as a tree",
-		long: `Show the node's storage as a tree. Problems come first, the most urgent on top, each with the
-pods that it affects and what to do. The tree below has disks, partitions and volumes, how
-full they are, where they are mounted, and the links to them in the working directories; the
-SMB shares that the node has mapped or that links need; and iSCSI sessions. For paths of
-kubelet it shows driver, persistent volume and the UID of the pod.
+		short: "Show problems, disks, volumes, mounts, shares and iSCSI sessions",
+		long: `Show the node's storage. Problems come first: those that hurt pods now, those that will, and
+notes, each with the pods and what to do. Disks and shares with problems follow as a tree, and
+the others with a line per volume: disk, persistent volume, pod, driver and how full it is.
+-o wide, and --disk, --pod, --pv and --driver, show all as a tree: disks, partitions and volumes,
+where they are mounted, and the links to them in the working directories; the SMB shares that
+the node has mapped or that links need; and iSCSI sessions. Pods have names if the kubelet
+keeps their logs in C:\var\log\pods, else UIDs.
 
 --disk, --pod, --pv and --driver show only what belongs to them, with its problems. The exit
 code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
-is 4 if there is a problem, or something that the server does not report.
+is 4 if a problem hurts pods or will, or if the server does not report something.
 
 Windows' status of a share stays ok when its server is gone or the password has changed. To
 find out, use --ask-shares: the server then opens every share, as pods do.
 
 The information comes from the server's inspector. If the server has none, or with
---api-version, it comes from the published API; a warning then says what is missing, and
+--api-version, it comes from the published API; a note then says what is missing, and
 --path shows the volume of a path. On a terminal, long paths and ids are shortened;
 -o wide shows them in full.
 
@@ -49,31 +97,20 @@ The information comes from the server's inspector. If the server has none, or wi
   csi-proxyctl node -o html > node.html
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
   csi-proxyctl node --problems --ask-shares --exit-code
-  csi-proxyctl node --pod 6f9619ff-8b86
+  csi-proxyctl node --pod shop/web-0
   csi-proxyctl node --pv pvc-1 -o wide
   csi-proxyctl node -o name
   csi-proxyctl node -o json`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
-		for _, text := range disks {
-			number, err := parseDisk(text)
-			if err != nil {
-				return err
-			}
-			filter.Disks = append(filter.Disks, number)
-		}
-		node, err := s.source.Node(ctx, paths, askShares)
+		node, err := v.look(ctx, s)
 		if err != nil {
 			return err
 		}
-		node, found := node.Select(filter)
-		if !found {
-			return errors.New("nothing on this node matches --disk, --pod, --pv and --driver")
-		}
 		switch bad, _ := node.Select(inventory.Filter{Problems: true}); {
 		case a.format == output.HTML && problems:
-			err = webpage.Write(a.env.Out, bad, time.Now())
+			err = webpage.Write(a.env.Out, bad)
 		case a.format == output.HTML:
-			err = webpage.Write(a.env.Out, node, time.Now())
+			err = webpage.Write(a.env.Out, node)
 		case problems && a.format == output.Name:
 			err = a.draw(s, bad)
 		case problems:
@@ -81,19 +118,15 @@ The information comes from the server's inspector. If the server has none, or wi
 		default:
 			err = a.draw(s, node)
 		}
-		if err == nil && exitCode && len(node.Problems) > 0 {
+		serious := func(w inventory.Warning) bool { return w.Severity != warning.Note || w.Kind == warning.Unseen }
+		if err == nil && exitCode && slices.ContainsFunc(node.Problems, serious) {
 			return errFindings
 		}
 		return err
 	})
 	c.Flags().BoolVar(&problems, "problems", false, "show only problems")
-	c.Flags().StringSliceVar(&disks, "disk", nil, "show only these disks; repeatable")
-	c.Flags().StringSliceVar(&filter.Pods, "pod", nil, "show only what the pod with this UID uses; the beginning of the UID is enough; repeatable")
-	c.Flags().StringSliceVar(&filter.PVs, "pv", nil, "show only this persistent volume; repeatable")
-	c.Flags().StringSliceVar(&filter.Drivers, "driver", nil, "show only the volumes of this CSI driver; repeatable")
-	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 4 if there is a problem")
-	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
-	c.Flags().BoolVar(&askShares, "ask-shares", false, "open every share to find out whether it answers")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 4 if a problem hurts pods or will")
+	v.flags(c)
 	c.AddCommand(a.heal())
 	return c
 }

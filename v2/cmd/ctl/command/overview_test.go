@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"html"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,11 +26,11 @@ func TestDiskList_Dying(t *testing.T) {
 	model.Disks[2].ReadOnly = true
 	n := startNode(t, model)
 	r := run(t.Context(), n.dir, "", "disk", "list")
-	const want = `DISK  SIZE      STATE      SERIAL      LOCATION
-0     64.0 GiB  online     SYSTEM      0:0:0:0
-1     10.0 GiB  online     WINSIM0001  1:0:0:0
-2     1.0 GiB   read-only  WINSIM0002  1:0:0:1
-3     20.0 GiB  online     WINSIM0003  1:0:0:2
+	const want = `DISK  SIZE      STATE      SERIAL      LOCATION  PV  POD
+0     64.0 GiB  online     SYSTEM      0:0:0:0   -   -
+1     10.0 GiB  online     WINSIM0001  1:0:0:0   -   -
+2     1.0 GiB   read-only  WINSIM0002  1:0:0:1   -   -
+3     20.0 GiB  online     WINSIM0003  1:0:0:2   -   -
 `
 	if diff := cmp.Diff(want, r.out); diff != "" || r.code != 0 {
 		t.Errorf("exit code %d\n%s", r.code, diff)
@@ -47,7 +49,7 @@ func TestVolumeList_Locked(t *testing.T) {
 	n := startNode(t, model)
 	for _, args := range [][]string{{"volume", "list", "--disk", "4"}, {"volume", "list", "--disk", "4", "--api-version", "v1"}} {
 		r := run(t.Context(), n.dir, "", args...)
-		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -     -    -   -\n") {
+		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -    -   -   -\n") {
 			t.Errorf("%q: %s", args, r.out)
 		}
 		if want := "csi-proxyctl: volume 00000000-0000-0000-0000-000000000001: locked by BitLocker: unlock it to read it\n"; r.err != want {
@@ -90,28 +92,103 @@ func TestNode_Width(t *testing.T) {
 	}
 }
 
-// TestViews_HungDisks: with ten disks that hang, all views end by themselves and say so.
-func TestViews_HungDisks(t *testing.T) {
-	t.Parallel() // it waits for half a minute
+// hungModel is a node with volumes that pods use, on disks 4 to 3+n, all of which hang.
+func hungModel(n int) winsim.Model {
 	model := winsim.Default()
-	for i := range 10 {
+	for i := range n {
 		id := fmt.Sprintf("0a0a0a0a-0000-0000-0000-%012d", i)
-		stage, pod := fmt.Sprintf(`C:\var\lib\kubelet\plugins\hung\%d`, i), fmt.Sprintf(`C:\var\lib\kubelet\pods\hung-%d`, i)
+		stage := fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi.example.com\%064x\globalmount`, i)
 		model.Disks = append(model.Disks, winsim.Disk{
 			Size: winsim.GiB, Serial: fmt.Sprintf("HUNG%d", i), Hanging: true,
 			Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id}}},
 		})
-		model.Files = append(model.Files, winsim.File{Path: stage, Volume: id}, winsim.File{Path: pod, Symlink: stage})
+		model.Files = append(model.Files, winsim.File{Path: stage, Volume: id}, winsim.File{Path: podPath(i), Symlink: stage})
 	}
-	n := startNode(t, model)
-	var all sync.WaitGroup
-	for view, code := range map[string]int{"node": command.ExitOK, "doctor": command.ExitFindings} {
-		all.Go(func() {
-			r := run(context.WithoutCancel(t.Context()), n.dir, "", strings.Fields(view)...)
-			if r.code != code || r.err != "" || strings.Count(r.out, "no answer in time") < 10 {
-				t.Errorf("%s: exit code %d: %s%s", view, r.code, r.err, r.out)
+	return model
+}
+
+func podUID(i int) string { return fmt.Sprintf("00000000-0000-4000-a000-%012d", i) }
+
+func podPath(i int) string {
+	return fmt.Sprintf(`C:\var\lib\kubelet\pods\%s\volumes\kubernetes.io~csi\pvc-%d\mount`, podUID(i), i)
+}
+
+// viewLimit is how long a person waits for a view, whatever hangs, with a margin for slow machines.
+const viewLimit = 6 * time.Second
+
+// TestViews_Hung: whatever hangs, and however much of it, all views answer in time, name what is silent and the pods that
+// it hurts, and suggest to remove nothing.
+func TestViews_Hung(t *testing.T) {
+	t.Parallel() // it waits
+	shares := func(n int) winsim.Model {
+		model := winsim.Default()
+		for i := range n {
+			server := fmt.Sprintf("hung%d", i)
+			model.SMBServers = append(model.SMBServers, winsim.SMBServer{
+				Name: server, Shares: []winsim.SMBShare{{Name: "data", MappedFor: "csi"}}, Accounts: []winsim.SMBAccount{{User: "csi", Password: "csi-Pa55"}},
+			})
+			model.Files = append(model.Files, winsim.File{Path: podPath(i), Symlink: `\\` + server + `\data`})
+		}
+		return model
+	}
+	silent := []winsim.Fault{{Object: `\\?\Volume{0a0a*`, Delay: time.Hour}}
+	for number := range 10 {
+		silent = append(silent, winsim.Fault{Object: fmt.Sprintf(`\\.\PhysicalDrive%d`, 4+number), Delay: time.Hour})
+	}
+	for name, c := range map[string]struct {
+		model  winsim.Model
+		faults []winsim.Fault
+		silent []string // objects that every view names
+		pods   int
+	}{
+		"1 disk":   {hungModel(1), nil, []string{"disk 4"}, 1},
+		"3 disks":  {hungModel(3), nil, []string{"disk 4", "disk 5", "disk 6"}, 3},
+		"10 disks": {hungModel(10), nil, []string{"disk 4", "disk 13"}, 10},
+		"10 disks that do not even say their numbers": {hungModel(10), silent, []string{"disk ? (", "volume 0a0a0a0a-0000-0000-0000-000000000009"}, 10},
+		"3 shares":      {shares(3), []winsim.Fault{{Call: "FileInfo", Object: `\\hung*`, Delay: time.Hour}}, []string{`\\hung0\data`, `\\hung2\data`}, 3},
+		"mount manager": {hungModel(3), []winsim.Fault{{Call: "VolumeIDs", Delay: time.Hour}, {Call: "VolumePaths", Delay: time.Hour}}, []string{"disk 4", "disk 6", "volumes"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, c.model)
+			for _, fault := range c.faults {
+				n.inject(t, fault)
 			}
+			var all sync.WaitGroup
+			for _, view := range []string{
+				"node --ask-shares", "node --ask-shares --problems", "node --ask-shares -o json", "node --ask-shares -o html",
+				"watch --ask-shares --count 1", "doctor", "disk list", "volume list", "smb list --ask",
+			} {
+				all.Go(func() {
+					began := time.Now()
+					r := run(context.WithoutCancel(t.Context()), n.dir, "", strings.Fields(view)...)
+					took := time.Since(began)
+					if took > viewLimit {
+						t.Errorf("%s took %s", view, took)
+					}
+					if strings.Contains(r.out, "rmdir") || strings.Contains(r.out, "unmap") {
+						t.Errorf("%s suggests to remove something:\n%s", view, r.out)
+					}
+					if strings.HasPrefix(view, "disk") || strings.HasPrefix(view, "volume") || strings.HasPrefix(view, "smb") {
+						return
+					}
+					if (r.code == command.ExitFindings) != (view == "doctor") || r.err != "" {
+						t.Errorf("%s: exit code %d: %s", view, r.code, r.err)
+					}
+					text := strings.ToLower(strings.ReplaceAll(html.UnescapeString(r.out), `\\`, `\`)) // of JSON
+					for _, want := range c.silent {
+						if !strings.Contains(text, strings.ReplaceAll(want, `\\`, `\`)) && !strings.HasSuffix(view, "json") {
+							t.Errorf("%s does not name %s:\n%s", view, want, r.out)
+						}
+					}
+					for i := range c.pods {
+						if !strings.Contains(text, podUID(i)) {
+							t.Errorf("%s does not name pod %s:\n%s", view, podUID(i), r.out)
+						}
+					}
+				})
+			}
+			all.Wait()
 		})
 	}
-	all.Wait()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +84,24 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
-	root.AddCommand(a.node(), a.watch(), a.web(), a.version(), a.versions(), a.doctor(), a.supportBundle(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"See the node:", []*cobra.Command{a.node(), a.watch(), a.web(), a.doctor(), a.supportBundle()}},
+		{"Change its storage:", []*cobra.Command{a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system()}},
+		{"The daemon:", []*cobra.Command{a.service(), a.versions()}},
+		{"The emulated node:", []*cobra.Command{a.sim()}},
+		{"", []*cobra.Command{a.version(), a.completion()}},
+	} {
+		if g.title != "" {
+			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		}
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it
@@ -106,7 +124,7 @@ func (a *app) group(p page, commands ...*cobra.Command) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if len(args) > 0 {
-			return noCommand(c, args[0])
+			return noCommand(c, args...)
 		}
 		return nil
 	}
@@ -131,7 +149,7 @@ func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if len(args) != arguments {
-			return usagef("%s takes %s, got %d", c.CommandPath(), arity(arguments), len(args))
+			return usagef("'%s' takes %s, got %d", strings.TrimPrefix(c.CommandPath(), name+" "), arity(arguments), len(args))
 		}
 		return nil
 	}
@@ -139,9 +157,20 @@ func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 		a.started = true
 		s := a.session()
 		defer s.client.Close()
+		for i := range args {
+			args[i] = windowsPath(args[i])
+		}
 		return run(c.Context(), s, args)
 	}
 	return c
+}
+
+// windowsPath turns C:/dir and //server/share into what Windows calls them. Such a path needs no quotes in any shell.
+func windowsPath(text string) string {
+	if strings.HasPrefix(text, "//") || len(text) > 2 && text[1:3] == ":/" {
+		return strings.ReplaceAll(text, "/", `\`)
+	}
+	return text
 }
 
 // bounded applies --timeout.
@@ -244,10 +273,11 @@ func (a *app) session() *session {
 // source returns the source of inventories: the inspector, unless --api-version selects a
 // version of the API.
 func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
-	if a.apiVersion != "" {
-		return inventory.Source{Client: client}
+	source := inventory.Source{Client: client, Host: a.env.Host, Now: a.env.Now}
+	if a.apiVersion == "" {
+		source.Endpoints = &node
 	}
-	return inventory.Source{Client: client, Endpoints: &node}
+	return source
 }
 
 // change makes a call that changes an object, and reports the result.

@@ -48,6 +48,8 @@ type Environment struct {
 	Width, ErrWidth func() int
 	// ReadSecret prompts for a secret without echo; nil if standard input is not a terminal.
 	ReadSecret func(prompt string) (string, error)
+	// Host is the name of the machine; empty if it is unknown.
+	Host string
 	// Services opens the service manager of the machine.
 	Services func() (scm.Manager, error)
 	// After is time.After, except in tests.

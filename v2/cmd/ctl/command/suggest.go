@@ -18,7 +18,7 @@ var otherNames = map[string][]string{
 	"volume":    {"volumes", "vol"},
 	"fs":        {"filesystem", "file", "files"},
 	"smb":       {"share", "shares"},
-	"list":      {"ls", "get", "show"},
+	"list":      {"get", "show"},
 	"versions":  {"version"},
 	"rmdir":     {"rm", "delete", "remove"},
 	"mkdir":     {"create"},
@@ -33,16 +33,33 @@ var otherNames = map[string][]string{
 // suggestNames gives cobra the other names of a command and its subcommands.
 func suggestNames(c *cobra.Command) {
 	c.SuggestFor = otherNames[c.Name()]
+	switch c.Name() {
+	case "list":
+		c.Aliases = []string{"ls"}
+	case "ls":
+		c.Aliases = []string{"list"}
+	}
 	c.SuggestionsMinimumDistance = 2
 	for _, child := range c.Commands() {
 		suggestNames(child)
 	}
 }
 
-// noCommand is the error for a word that is not a command of c.
-func noCommand(c *cobra.Command, word string) error {
+// verbs are what users of kubectl type before the kind of an object.
+var verbs = []string{"get", "list", "ls", "show", "describe"}
+
+// noCommand is the error for words of which the first is not a command of c.
+func noCommand(c *cobra.Command, words ...string) error {
+	word := words[0]
 	typed := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), name) + " " + word)
 	var found []string
+	if len(words) > 1 && slices.Contains(verbs, word) {
+		for _, child := range c.Commands() {
+			if list, _, err := child.Find([]string{"list"}); err == nil && list != child && (child.Name() == words[1] || slices.Contains(child.SuggestFor, words[1])) {
+				return usagef("unknown command %q%s", typed+" "+words[1], didYouMean([]string{list.CommandPath()}))
+			}
+		}
+	}
 	for _, child := range c.Commands() { // what others call it is certain; what looks alike is not
 		if slices.Contains(child.SuggestFor, word) {
 			found = append(found, child.CommandPath())

@@ -132,6 +132,7 @@ func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, 
 	code := command.Run(ctx, append([]string{"--endpoint-dir", dir}, args...), command.Environment{
 		In: strings.NewReader(stdin), Out: &out, Err: &errs,
 		Getenv:   func(string) string { return "" },
+		Host:     "win-1",
 		CanAsk:   stdin != "", // what is typed
 		Services: connect,
 		After:    time.After,
@@ -312,7 +313,10 @@ func words(line string) []string {
 // Times, process ids and the widths of their columns vary.
 var masks = []struct{ pattern, to string }{
 	{`(?m) +[0-9.]+ ms$`, " TIME ms"},
+	{`20[0-9-]{8} [0-9:]{8} UTC`, "TIME UTC"},
+	{`("?time"?): "20[0-9TZ:-]+"`, `$1: "TIME"`},
 	{`(?m)^(  [a-z]+\.(?:txt|json|html)) +[0-9.]+ [KM]?i?B  `, "$1  SIZE  "},
+	{`(?m)^    bytes: [0-9]+$`, "    bytes: SIZE"},
 	{`written, [0-9.]+ [KM]iB`, "written, SIZE"},
 	{`All steps took [0-9.]+m?s`, "All steps took TIME"},
 	{`  +[0-9.]+(µs|ms|s)  +`, "  TIME  "},
@@ -500,7 +504,7 @@ func TestSecret_File(t *testing.T) {
 func TestWatch(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	r := run(t.Context(), n.dir, "", "watch", "--count", "3", "--interval", "1us")
-	if got := strings.Count(r.out, "node WINSIM-NODE-1"); r.code != 0 || got != 3 {
+	if got := strings.Count(r.out, "node win-1  WINSIM-NODE-1"); r.code != 0 || got != 3 {
 		t.Errorf("exit code %d, the node %d times, want 3: %s", r.code, got, r.err)
 	}
 	r = run(t.Context(), "/none", "", "watch", "--count", "2", "--interval", "1us")

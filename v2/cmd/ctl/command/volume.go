@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -58,6 +59,8 @@ original csi-proxy always formats.`,
 		}, formatEffect, func(ctx context.Context, s *session, args []string) error {
 			return volumeFormat(ctx, s, volumeID(args[0]))
 		}, nil),
+		a.volumeCheck(),
+		a.volumeRepair(),
 		a.mountCommand(page{
 			use:     "mount VOLUME PATH",
 			short:   "Mount a volume at a folder",
@@ -157,7 +160,7 @@ func (a *app) volumeList() *cobra.Command {
 		use:   "list",
 		short: "List the volumes of all disks or of one disk",
 		long: `List the volumes of all disks, or of one disk (ListVolumesOnDisk), with state, size, use, file
-system and the first path at which they are mounted; -o wide has all paths. Warnings go to
+system, and the persistent volume and pod, or the drive; -o wide has all paths. Warnings go to
 standard error.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
@@ -185,10 +188,10 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 		return err
 	}
 	list := []output.Object{}
-	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "USE", "FS", "PATH"}, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
+	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USE", "FS", "PV", "POD", "USED", "PATH"}, Narrow: 9, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
 	for _, v := range node.GetVolumes() {
 		list = append(list, node.LocatedVolume(v))
-		rows.Add(volumeCells(s, v)...)
+		rows.Add(volumeCells(s, node, v)...)
 	}
 	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
 		return err
@@ -199,7 +202,7 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 	return nil
 }
 
-func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
+func volumeCells(s *session, node inventory.Node, v *extensionv1.Volume) []output.Cell {
 	id, disk, total, used, use, partition := v.GetId(), "", "", "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
@@ -223,13 +226,16 @@ func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
 	if v.UsedBytes != nil && v.GetTotalBytes() > 0 {
 		use = fmt.Sprintf("%d%%", int(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
 	}
-	paths := strings.Join(v.GetMountPaths(), " ")
-	if more := len(v.GetMountPaths()) - 1; more > 0 && s.Format != output.Wide {
-		paths = fmt.Sprintf("%s +%d", v.GetMountPaths()[0], more)
+	users := node.Users(v)
+	pod := inventory.Several(node.PodNames(users.Pods))
+	for _, path := range v.GetMountPaths() {
+		if len(path) <= len(`C:\`) {
+			pod = cmp.Or(pod, path)
+		}
 	}
 	return []output.Cell{
-		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(use),
-		output.Text(v.GetFileSystem()), output.Text(paths),
+		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(use), output.Text(v.GetFileSystem()),
+		output.Text(inventory.Several(users.PVs)), output.Text(pod), output.Text(used), output.Text(strings.Join(v.GetMountPaths(), " ")),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *app) watch() *cobra.Command {
-	var paths []string
+	var v view
 	var interval time.Duration
 	var count int
 	c := a.leaf(page{
@@ -24,7 +24,7 @@ func (a *app) watch() *cobra.Command {
 counts and the time always visible, lines that changed in the last 10 seconds marked with *.
 
 Keys: arrows, PgUp, PgDn, Home and End scroll; / filters, Esc ends the filter; p shows only
-problems; q quits.
+problems; f unfolds what has no problems; q quits.
 
 While the daemon restarts, watch shows the error and continues. --timeout limits each look.
 Without a terminal, and with -o json, it prints the node again and again.`,
@@ -36,18 +36,18 @@ Without a terminal, and with -o json, it prints the node again and again.`,
 			return usagef("--interval must be positive, got %s", interval)
 		}
 		if a.env.Terminal && a.width() > 0 && (a.format == output.Table || a.format == output.Wide) {
-			return a.watchLive(c.Context(), paths, interval, count)
+			return a.watchLive(c.Context(), &v, interval, count)
 		}
-		return a.repeat(c.Context(), paths, interval, count)
+		return a.repeat(c.Context(), &v, interval, count)
 	}
-	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
+	v.flags(c)
 	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "pause between updates")
 	c.Flags().IntVar(&count, "count", 0, "number of updates; 0 means no limit")
 	return c
 }
 
 // watchLive shows the node on the whole terminal. If --count ends it, the last description stays.
-func (a *app) watchLive(ctx context.Context, paths []string, interval time.Duration, count int) error {
+func (a *app) watchLive(ctx context.Context, v *view, interval time.Duration, count int) error {
 	a.meter = nil // the view has the screen
 	s := a.session()
 	defer s.client.Close()
@@ -55,7 +55,7 @@ func (a *app) watchLive(ctx context.Context, paths []string, interval time.Durat
 	view := live.View{
 		Out: a.env.Out, Printer: &printer, Interval: interval, Count: count, Now: time.Now, After: a.env.After,
 		Look: func(ctx context.Context) (inventory.Node, error) {
-			node, err := a.lookOnce(ctx, paths)
+			node, err := a.lookOnce(ctx, v)
 			if err != nil {
 				err = errors.New(sentence(ctx, err))
 			}
@@ -74,22 +74,22 @@ func (a *app) watchLive(ctx context.Context, paths []string, interval time.Durat
 
 // lookOnce describes the node within --timeout, over connections of its own, because the server
 // may have restarted.
-func (a *app) lookOnce(ctx context.Context, paths []string) (node inventory.Node, err error) {
+func (a *app) lookOnce(ctx context.Context, v *view) (node inventory.Node, err error) {
 	s := a.session()
 	defer s.client.Close()
 	err = a.bounded(ctx, func(ctx context.Context) error {
-		node, err = s.source.Node(ctx, paths, false)
+		node, err = v.look(ctx, s)
 		return err
 	})
 	return node, err
 }
 
 // repeat prints the node again and again.
-func (a *app) repeat(ctx context.Context, paths []string, interval time.Duration, count int) error {
+func (a *app) repeat(ctx context.Context, v *view, interval time.Duration, count int) error {
 	s := a.session()
 	defer s.client.Close()
 	for shown := 1; ; shown++ {
-		node, err := a.lookOnce(ctx, paths)
+		node, err := a.lookOnce(ctx, v)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

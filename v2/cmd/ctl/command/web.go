@@ -17,7 +17,7 @@ import (
 func (a *app) web() *cobra.Command {
 	var listen string
 	var interval time.Duration
-	var askShares bool
+	var v view
 	c := a.leaf(page{
 		use:   "web",
 		short: "Serve the node as a web page that updates itself, on this machine only",
@@ -45,7 +45,7 @@ open nowhere, the node is not asked.`,
 				s := a.session()
 				defer s.client.Close()
 				err = a.bounded(ctx, func(ctx context.Context) error {
-					node, err = s.source.Node(ctx, nil, askShares)
+					node, err = v.look(ctx, s)
 					return err
 				})
 				if err != nil && ctx.Err() == nil {
@@ -57,7 +57,7 @@ open nowhere, the node is not asked.`,
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback address and port, or only a port; port 0 means any that is free")
 	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "pause between updates")
-	c.Flags().BoolVar(&askShares, "ask-shares", false, "open every share to find out whether it answers")
+	v.flags(c)
 	return c
 }
 
@@ -75,10 +75,23 @@ func (a *app) serveWeb(ctx context.Context, address string, server *web.Server) 
 	if err != nil {
 		return usagef("--listen: %w", err)
 	}
-	if err := server.Start(ctx); err != nil {
-		if d, ok := errors.AsType[describeError](err); ok {
-			return d.error
+	server.Prepare()
+	started := make(chan error, 1)
+	go func() { started <- server.Start(ctx) }()
+	wait := func(limit <-chan time.Time) (bool, error) {
+		select {
+		case err := <-started:
+			if d, ok := errors.AsType[describeError](err); ok {
+				err = d.error
+			}
+			return true, err
+		case <-limit:
+			return false, nil
 		}
+	}
+	// A node in trouble takes seconds to describe: meanwhile the user can open the page, which waits.
+	ready, err := wait(a.env.After(time.Second))
+	if err != nil {
 		return err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -89,6 +102,11 @@ func (a *app) serveWeb(ctx context.Context, address string, server *web.Server) 
 		return err
 	}
 	fmt.Fprintf(a.env.Err, "%s: open this address in a browser; press Ctrl-C to end\n", name)
+	if !ready {
+		if _, err := wait(nil); err != nil {
+			return err
+		}
+	}
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	if a.env.ReadSecret == nil { // not a terminal, which ends us by a signal

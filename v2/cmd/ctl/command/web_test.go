@@ -75,6 +75,40 @@ func TestWeb(t *testing.T) {
 	}
 }
 
+// TestWeb_Hung: while disks hang, the address is there at once, and the page in time.
+func TestWeb_Hung(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, hungModel(3))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	in, _ := io.Pipe()
+	printed, out := io.Pipe()
+	began, code := time.Now(), make(chan int, 1)
+	go func() {
+		code <- command.Run(ctx, []string{"web", "--endpoint-dir", n.dir}, command.Environment{
+			In: in, Out: out, Err: io.Discard, After: time.After, Getenv: func(string) string { return "" },
+		})
+		out.Close()
+	}()
+	lines := bufio.NewScanner(printed)
+	if !lines.Scan() || time.Since(began) > viewLimit/2 {
+		t.Fatalf("no address after %s", time.Since(began))
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, lines.Text(), http.NoBody)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if took := time.Since(began); err != nil || took > viewLimit || !bytes.Contains(page, []byte("disk 6")) || !bytes.Contains(page, []byte(podUID(2))) {
+		t.Errorf("after %s: %v, %s", took, err, page)
+	}
+	cancel()
+	if got := <-code; got != command.ExitOK {
+		t.Errorf("exit code %d", got)
+	}
+}
+
 // TestWeb_NoNode: a node that does not answer is an error at the start, not an empty page.
 func TestWeb_NoNode(t *testing.T) {
 	if r := run(t.Context(), "/none", "", "web"); r.code != command.ExitUnreachable || r.out != "" {

@@ -4,12 +4,15 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
@@ -32,6 +35,10 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Skipped means that something was not checked; the text says why.
 	Skipped bool `json:"skipped,omitempty"`
+	// Severity, Pods and PVs are those of a problem of the storage, as csi-proxyctl node has them.
+	Severity warning.Severity `json:"severity,omitempty"`
+	Pods     []string         `json:"pods,omitempty"`
+	PVs      []string         `json:"persistentVolumes,omitempty"`
 }
 
 // Bad reports whether the finding is a problem.
@@ -46,6 +53,8 @@ type Doctor struct {
 	LogFile     string   // empty: the one in the service's command line
 	ServiceName string
 	Version     string // of csi-proxyctl
+	Host        string // name of the machine; empty if it is unknown
+	Now         func() time.Time
 
 	// The machine. On other systems than Windows they return ErrNotWindows.
 	Services  func() (scm.Manager, error)
@@ -76,7 +85,7 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 		wg.Go(func() { topic(ctx, &results[i]) })
 	}
 	wg.Wait()
-	var all []Finding
+	all := []Finding{{Check: "node", Level: OK, Text: strings.TrimPrefix(d.Host+", ", ", ") + d.Now().UTC().Format("2006-01-02 15:04:05 UTC") + ", csi-proxyctl " + d.Version}}
 	for _, result := range results {
 		all = append(all, result...)
 	}

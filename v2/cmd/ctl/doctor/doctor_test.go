@@ -3,6 +3,7 @@
 package doctor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,9 +16,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
@@ -27,6 +32,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -77,7 +83,7 @@ func at(t *testing.T, dir string) doctor.Doctor {
 	client := call.New(node, "")
 	t.Cleanup(client.Close)
 	return doctor.Doctor{
-		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
+		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel", Now: time.Now,
 		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
 		SANPolicy: func() (win.SANPolicy, error) { return win.SANOnlineAll, nil },
 		LongPaths: func() (bool, error) { return true, nil },
@@ -346,7 +352,7 @@ func TestStorage(t *testing.T) {
 		t.Error("the node passes for healthy")
 	}
 	for _, want := range []string{
-		"disk 6: it cannot be read", "disk 4: offline: 2 paths lead to it; used by pod 00000000-0000-4000-a000-000000000004",
+		"disk 6: it cannot be read", "disk 4: offline: 2 paths lead to it; pods: 00000000-0000-4000-a000-000000000004",
 		`share \\archive\media: it does not answer`, `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
 		"locked by BitLocker", `C:\ is 99% full`, "100% full",
 	} {
@@ -354,8 +360,43 @@ func TestStorage(t *testing.T) {
 			t.Errorf("%q occurs %d times in\n%s", want, n, text)
 		}
 	}
-	if n := strings.Count(text, "warning storage: "); n != 8 {
-		t.Errorf("%d findings, want one per cause:\n%s", n, text)
+	if hurts, notes := strings.Count(text, "error storage: "), strings.Count(text, "info storage: "); hurts != 7 || notes != 1 {
+		t.Errorf("%d and %d findings, want one per cause:\n%s", hurts, notes, text)
+	}
+}
+
+// inspector is one that fails.
+type inspector struct {
+	extensionv1.UnimplementedInspectorServer
+	code codes.Code
+}
+
+func (i inspector) DescribeNode(context.Context, *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
+	return nil, status.Error(i.code, "x")
+}
+
+// TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and doctor
+// says so.
+func TestStorage_NotChecked(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.Unavailable:       "error storage: not checked: ",
+		codes.ResourceExhausted: "error storage: the inspector failed: ",
+		codes.DeadlineExceeded:  "error storage: the inspector did not answer in time: ",
+	} {
+		dir := serveNode(t, "disk", "volume", "filesystem", "smb", "iscsi")
+		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})})
+		require.NoError(t, err)
+		server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			_ = grpc.SetHeader(ctx, metadata.Pairs(version.Header, "devel"))
+			return handler(ctx, request)
+		}))
+		healthv1.RegisterHealthServer(server, health.NewServer())
+		extensionv1.RegisterInspectorServer(server, inspector{code: code})
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+		if text, bad := findings(t, at(t, dir)); !bad || !strings.Contains(text, want) {
+			t.Errorf("%s: got\n%s\nwant %s", code, text, want)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,11 +18,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 )
 
-// skipped adds an info if the endpoint does not answer, which the endpoints check reports, or
-// if the version in use does not have the call. It reports whether it did.
-func (f *findings) skipped(check, prefix, group string, err error) bool {
+// askLimit is how long one request may take.
+const askLimit = 5 * time.Second
+
+// skipped adds an info if no endpoint of a group answers, which the endpoints check reports, or
+// if the version in use does not have the call. It reports whether it did. If an endpoint answers, a request that it does
+// not answer is an error: something is not checked, and may be wrong.
+func (d examination) skipped(f *findings, check, prefix, group string, err error) bool {
+	answers := slices.ContainsFunc(d.health, func(h endpoint.Health) bool { return h.Name.Group == group && h.State.Answers() })
 	switch {
-	case errors.As(err, new(*endpoint.UnreachableError)):
+	case errors.As(err, new(*endpoint.UnreachableError)) && !answers:
 		f.skip(check, "%snot checked: the %s group does not answer", prefix, group)
 	case call.Absent(err):
 		f.skip(check, "%snot checked: %v", prefix, err)
@@ -44,15 +51,17 @@ func (d examination) workingDirs() []string {
 // directories checks that the directories exist and that the daemon allows access to them.
 func (d examination) directories(ctx context.Context, f *findings) {
 	const check = "working directories"
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	for _, dir := range d.workingDirs() {
 		var response filesystemv2alpha1.PathExistsResponse
 		err := d.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: dir}, &response)
 		switch {
-		case f.skipped(check, dir+": ", "filesystem", err):
+		case d.skipped(f, check, dir+": ", "filesystem", err):
 		case status.Code(err) == codes.PermissionDenied:
 			f.add(Error, check, "add it to the daemon's -kubelet-path or -working-dir", "%s: the daemon does not allow access to it", dir)
 		case err != nil:
-			f.add(Error, check, "read the daemon's log", "%s: %s", dir, inventory.Reason(err))
+			f.add(Error, check, "look at the disk that it is on, and read the daemon's log", "%s: %s", dir, inventory.Reason(err))
 		case !response.GetExists():
 			f.add(Warning, check, "create it, or correct the kubelet's --root-dir and the daemon's -kubelet-path", "%s does not exist", dir)
 		default:
@@ -66,10 +75,12 @@ const initiatorService = "MSiSCSI"
 
 // initiator checks the service that iSCSI needs.
 func (d examination) initiator(ctx context.Context, f *findings) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	var service systemv1alpha1.GetServiceResponse
 	err := d.Client.Do(ctx, "system", "GetService", &systemv1alpha1.GetServiceRequest{Name: initiatorService}, &service)
 	switch {
-	case f.skipped(initiatorService, "", "system", err):
+	case d.skipped(f, initiatorService, "", "system", err):
 	case status.Code(err) == codes.NotFound:
 		f.add(Info, initiatorService, "", "not installed: this machine cannot use iSCSI")
 	case err != nil:

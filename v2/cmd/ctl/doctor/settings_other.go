@@ -10,5 +10,8 @@ import (
 // SANPolicy is for Windows.
 func SANPolicy() (win.SANPolicy, error) { return 0, scm.ErrNotWindows }
 
+// WindowsBuild is for Windows.
+func WindowsBuild() string { return "" }
+
 // LongPaths is for Windows.
 func LongPaths() (bool, error) { return false, scm.ErrNotWindows }

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 
+	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -14,6 +16,12 @@ import (
 func SANPolicy() (win.SANPolicy, error) {
 	policy, err := winapi.SANPolicy()
 	return win.SANPolicy(policy), err
+}
+
+// WindowsBuild is the build of Windows, such as 10.0.20348.
+func WindowsBuild() string {
+	v := windows.RtlGetVersion()
+	return fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber)
 }
 
 // LongPaths reports whether programs that ask for it may use paths of more than 260 characters without a prefix.

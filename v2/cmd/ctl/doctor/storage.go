@@ -3,8 +3,10 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
 )
@@ -13,9 +15,9 @@ import (
 // shares: Windows' status of a share stays ok when its server is gone.
 func (d examination) storage(ctx context.Context, f *findings) {
 	const check = "storage"
-	node, err := inventory.Source{Client: d.Client, Endpoints: &d.Node}.Node(ctx, nil, true)
+	node, err := inventory.Source{Client: d.Client, Endpoints: &d.Node, Now: d.Now}.Node(ctx, nil, true)
 	switch {
-	case f.skipped(check, "", "disk", err):
+	case d.skipped(f, check, "", "disk", err):
 		return
 	case err != nil:
 		f.add(Error, check, "read the daemon's log", "not checked: %s", inventory.Reason(err))
@@ -23,7 +25,7 @@ func (d examination) storage(ctx context.Context, f *findings) {
 	}
 	bad := 0
 	for _, w := range node.Problems {
-		if w.Kind == warning.Unseen {
+		if expected := d.serve("system", "disk", "volume") && (node.GetVersion() == "" || d.serve("filesystem", "smb", "iscsi")); w.Kind == warning.Unseen && !expected {
 			f.skip(check, "not checked: %s", w.Text)
 			continue
 		}
@@ -32,14 +34,30 @@ func (d examination) storage(ctx context.Context, f *findings) {
 		if w.Object.Type != warning.Node {
 			text = w.Object.Name() + ": " + text
 		}
-		if pods := inventory.UsersOf(w).Pods; len(pods) > 0 {
-			text += "; used by pod " + list(pods)
+		if age := node.Age(w); age != "" {
+			text += ", " + age
 		}
-		f.add(Warning, check, cmp.Or(w.Run, w.Advice), "%s", text)
+		if len(w.Pods) > 0 {
+			text += "; pods: " + list(node.PodNames(w.Pods))
+		}
+		level := map[warning.Severity]Level{warning.Hurts: Error, warning.WillHurt: Warning, warning.Note: Info}[w.Severity]
+		if w.Kind == warning.Unseen {
+			level = Error
+		}
+		*f = append(*f, Finding{Check: check, Level: level, Text: text, Remedy: cmp.Or(w.Run, w.Advice), Severity: w.Severity, Pods: w.Pods, PVs: w.PVs})
 	}
 	if bad == 0 {
 		f.add(OK, check, "", "%s", seen(node))
 	}
+}
+
+// serve reports whether a server that has an inspector, as all that report their version do, answers for all these groups.
+func (d examination) serve(groups ...string) bool {
+	return !slices.ContainsFunc(groups, func(group string) bool {
+		return !slices.ContainsFunc(d.health, func(h endpoint.Health) bool {
+			return h.Name.Group == group && h.State.Answers() && h.Version != ""
+		})
+	})
 }
 
 // seen says what was looked at and is in order.
@@ -54,5 +72,5 @@ func seen(node inventory.Node) string {
 	if node.GetSessionsListed() {
 		parts = append(parts, inventory.Count(len(node.GetSessions()), "iSCSI session"))
 	}
-	return strings.Join(parts, ", ") + ": no warnings"
+	return strings.Join(parts, ", ") + ": no problems"
 }

@@ -28,6 +28,8 @@ func (s Source) fromAPI(ctx context.Context) (*extensionv1.Node, error) {
 	var wg sync.WaitGroup
 	for i, disk := range disks {
 		wg.Go(func() {
+			ctx, cancel := s.limited(ctx)
+			defer cancel()
 			ids, err := s.VolumeIDs(ctx, disk.GetNumber(), 0)
 			if err != nil {
 				disk.Problems = append(disk.Problems, "volumes: "+Reason(err))
@@ -40,6 +42,14 @@ func (s Source) fromAPI(ctx context.Context) (*extensionv1.Node, error) {
 	node := &extensionv1.Node{Disks: disks, Volumes: slices.Concat(volumes...)}
 	mergeProblems(node)
 	return node, ctx.Err()
+}
+
+// limited applies the limit of one disk.
+func (s Source) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.diskLimit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.diskLimit)
 }
 
 // mergeProblems moves problems that several disks share, for example about a group that is not
@@ -94,7 +104,11 @@ func (s Source) disksFromAPI(ctx context.Context) ([]*extensionv1.Disk, error) {
 	}
 	var wg sync.WaitGroup
 	for _, disk := range disks {
-		wg.Go(func() { s.addState(ctx, disk) })
+		wg.Go(func() {
+			ctx, cancel := s.limited(ctx)
+			defer cancel()
+			s.addState(ctx, disk)
+		})
 	}
 	wg.Wait()
 	return disks, ctx.Err()

@@ -3,6 +3,7 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -39,11 +40,24 @@ func newCanvas(n Node, p *output.Printer, width int) canvas {
 func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	c := newCanvas(n, p, width)
 	root := c.problems()
+	var healthy []Row
+	for _, row := range c.node.Rows() {
+		if c.folds(row) {
+			healthy = append(healthy, row)
+		}
+	}
 	for _, disk := range c.node.GetDisks() {
-		root.Branches = append(root.Branches, c.disk(disk))
+		if !c.folds(Row{Disk: disk}) {
+			root.Branches = append(root.Branches, c.disk(disk))
+		}
 	}
 	for _, volume := range c.node.Loose() {
-		root.Branches = append(root.Branches, c.volume(1, volume, true))
+		if !c.folds(Row{Volume: volume}) {
+			root.Branches = append(root.Branches, c.volume(1, volume, true))
+		}
+	}
+	if len(healthy) > 0 {
+		root.Branches = append(root.Branches, c.healthy(healthy))
 	}
 	for _, share := range c.node.GetShares() {
 		root.Branches = append(root.Branches, c.share(share))
@@ -56,20 +70,107 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
+	for _, link := range c.node.Outside() {
+		root.Branches = append(root.Branches, output.Branch{Text: c.line(1, []output.Cell{
+			{Text: c.labelled(1, "link ", link.GetPath())}, {Text: "leads out of the working directories, to " + link.GetTarget(), Style: output.Faint},
+		})})
+	}
 	return root
+}
+
+// folds reports whether a disk or volume is one line of those without problems.
+func (c canvas) folds(r Row) bool {
+	switch {
+	case c.Format == output.Wide || c.node.Unfolded:
+		return false
+	case r.Disk != nil:
+		return !c.node.Troubled(r.Disk)
+	default:
+		return len(c.node.Warnings(r.Volume)) == 0 && !c.node.affected(r.Volume.GetId())
+	}
+}
+
+// healthy draws what has no problems, one line each.
+func (c canvas) healthy(rows []Row) output.Branch {
+	const columns = 6
+	lines := [][]output.Cell{{{Text: "DISK"}, {Text: "SIZE"}, {Text: "PV"}, {Text: "POD"}, {Text: "DRIVER"}, {Text: "USE"}}}
+	for _, r := range rows {
+		pod := Several(c.node.PodNames(r.Users.Pods))
+		line := []output.Cell{
+			{Text: r.Name()}, {Text: r.Size}, {Text: cmp.Or(Several(r.Users.PVs), "-")}, {Text: cmp.Or(pod, r.State, "-")}, {Text: cmp.Or(Several(r.Users.Drivers), "-")}, {Text: "-"},
+		}
+		if r.Use >= 0 {
+			line[5].Text = fmt.Sprintf("%3d%%", r.Use)
+		}
+		lines = append(lines, line)
+	}
+	widths := make([]int, columns)
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
+		}
+	}
+	if c.width > 0 { // who uses it matters most, then how full it is
+		for _, column := range []int{4, 1} {
+			if total(widths) > c.room(2) {
+				widths[column] = -len(gap)
+			}
+		}
+		for over := total(widths) - c.room(2); over > 0; over-- {
+			if longest := 2 + slices.Index(widths[2:4], max(widths[2], widths[3])); widths[longest] > minWidth {
+				widths[longest]--
+			}
+		}
+	}
+	branch := output.Branch{Text: "healthy"}
+	for at, line := range lines {
+		var parts []string
+		for i, cell := range line {
+			if widths[i] > 0 {
+				text := middleOut(cell.Text, widths[i])
+				parts = append(parts, text+strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)))
+			}
+		}
+		style := output.Plain
+		if at == 0 {
+			style = output.Faint
+		}
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.Paint(style, strings.TrimRight(strings.Join(parts, gap), " "))})
+	}
+	return branch
+}
+
+// total is the width of a line with columns and gaps.
+func total(widths []int) (width int) {
+	for _, w := range widths {
+		width += w + len(gap)
+	}
+	return width - len(gap)
+}
+
+// Several returns the first of some names, and how many there are.
+func Several(names []string) string {
+	if len(names) > 1 {
+		return fmt.Sprintf("%s +%d", names[0], len(names)-1)
+	}
+	return strings.Join(names, "")
 }
 
 // problems returns the line with the counts, and the problems below it.
 func (c canvas) problems() output.Branch {
 	n := c.node
-	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume"))
-	if warnings := len(n.Problems); warnings > 0 {
-		summary += c.Paint(output.Warning, Count(warnings, "warning"))
-	} else {
-		summary += "no warnings"
+	title := []output.Cell{{Text: strings.TrimSpace("node " + n.Host), Style: output.Bold}}
+	for _, part := range []string{n.Serial, n.Stamp(), n.Programs()} {
+		if part != "" {
+			title = append(title, output.Cell{Text: part})
+		}
 	}
-	root := output.Branch{Text: title + summary}
+	summary := fmt.Sprintf("%s, %s, ", Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume"))
+	style := output.Good
+	if len(n.Problems) > 0 {
+		style = Style(n.Problems[0].Severity)
+	}
+	root := output.Branch{Text: c.line(0, title) + "\n" + summary + c.Paint(style, n.Summary())}
 	for _, w := range n.Problems {
 		root.Branches = append(root.Branches, c.problem(w))
 	}
@@ -228,11 +329,11 @@ func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Bran
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
 	}
 	for _, path := range v.GetMountPaths() {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "", path)})
+		branch.Branches = append(branch.Branches, c.use(depth+1, "", path))
 	}
 	links := c.node.LinksTo(v)
 	for _, path := range links {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "link ", path)})
+		branch.Branches = append(branch.Branches, c.use(depth+1, "link ", path))
 	}
 	for _, path := range c.node.Paths {
 		if path.VolumeID != v.GetId() || (path.Leads && len(path.Warnings) == 0 && (contains(links, path.Path) || contains(v.GetMountPaths(), path.Path))) {
@@ -279,9 +380,14 @@ func (c canvas) share(s *extensionv1.Share) output.Branch {
 	if s.GetRemovalWaits() {
 		line = append(line, output.Cell{Text: "removal waits for its links", Style: output.Faint})
 	}
+	troubled := len(c.node.Warnings(s)) > 0
+	if fold := c.Format != output.Wide && !c.node.Unfolded && !troubled; fold {
+		line = append(line, output.Cell{Text: cmp.Or(Several(c.node.PodNames(usersOf(s.GetLinks()).Pods)), Count(len(s.GetLinks()), "link"))})
+		return output.Branch{Text: c.line(1, line)}
+	}
 	branch := output.Branch{Text: c.line(1, line)}
 	for _, path := range s.GetLinks() {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(2, "link ", path)})
+		branch.Branches = append(branch.Branches, c.use(2, "link ", path))
 	}
 	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(s))...)
 	return branch
@@ -318,8 +424,10 @@ func (c canvas) usage(v *extensionv1.Volume, whole bool) string {
 	}
 	full := min(barWidth, int(share*barWidth+0.5))
 	style := output.Good
-	if share > 0.9 {
-		style = output.Warning
+	for _, w := range c.node.Warnings(v) {
+		if w.Kind == warning.Full {
+			style = Style(w.Severity)
+		}
 	}
 	bar := c.Paint(style, strings.Repeat("█", full)) + c.Paint(output.Faint, strings.Repeat("░", barWidth-full))
 	of := "used"
@@ -365,7 +473,7 @@ func (c canvas) path(path Path) output.Branch {
 func (c canvas) marks(warnings []Warning) []output.Branch {
 	branches := make([]output.Branch, 0, len(warnings))
 	for _, w := range warnings {
-		branches = append(branches, output.Branch{Text: c.Paint(output.Warning, "! "+string(w.Kind))})
+		branches = append(branches, output.Branch{Text: c.Paint(Style(w.Severity), "! "+string(w.Kind))})
 	}
 	return branches
 }
@@ -376,17 +484,26 @@ const maxAffected = 4
 // problem draws a warning with what it affects and what to do. A command is on its own line, so that it
 // is easy to copy.
 func (c canvas) problem(w Warning) output.Branch {
-	text := w.Text
+	mark, text := "! "+w.Severity.Words()+": ", w.Text
 	if w.Object.Type != warning.Node && w.Object.Type != warning.Mount {
-		text = c.shorten(1, w.Object.Name(), "! ", ":") + ": " + text
+		text = c.shorten(1, w.Object.Name(), mark, ":") + ": " + text
 	}
-	lines := []string{c.wrap(1, "! "+text, output.Warning)}
+	if age := c.node.Age(w); age != "" {
+		text += ", " + age
+	}
+	lines := []string{c.wrap(1, mark+text, Style(w.Severity))}
+	names := w.Affects
 	if w.Object.Type == warning.Mount {
-		lines = append(lines, c.affected(w.Object.ID)...)
+		names = append([]string{w.Object.ID}, names...)
 	}
-	for i, name := range w.Affects {
+	slices.SortStableFunc(names, func(a, b string) int { // pods first
+		x, _ := kubelet.Parse(a)
+		y, _ := kubelet.Parse(b)
+		return cmp.Compare(min(1, len(y.PodUID)), min(1, len(x.PodUID)))
+	})
+	for i, name := range names {
 		if i == maxAffected && c.Format != output.Wide {
-			lines = append(lines, fmt.Sprintf("  and %d more", len(w.Affects)-i))
+			lines = append(lines, fmt.Sprintf("  and %d more", len(names)-i))
 			break
 		}
 		lines = append(lines, c.affected(name)...)
@@ -405,19 +522,19 @@ func (c canvas) affected(name string) []string {
 	if strings.HasPrefix(name, `\\?\Volume{`) {
 		return []string{gap + "volume " + ShortID(name)}
 	}
-	return []string{gap + c.use(1, "", name, gap)}
+	return strings.Split(gap+strings.ReplaceAll(c.use(1, "", name, gap).Text, "\n", "\n"+gap), "\n")
 }
 
 // use draws a path. One of kubelet's shows driver, pod and persistent volume, which matter more than the
-// rest of it.
-func (c canvas) use(depth int, label, path string, before ...string) string {
+// rest of it. If they do not fit into a line, each has its own.
+func (c canvas) use(depth int, label, path string, before ...string) output.Branch {
 	found, ok := kubelet.Parse(path)
 	if !ok {
-		return label + c.shorten(depth, path, append(before, label)...)
+		return output.Branch{Text: label + c.shorten(depth, path, append(before, label)...)}
 	}
 	var line []string
 	for _, part := range []struct{ label, name string }{
-		{"pod ", found.PodUID}, {"pv ", found.PV}, {"container ", found.Container}, {"driver ", found.Driver},
+		{"pod ", c.node.PodName(found.PodUID)}, {"pv ", found.PV}, {"container ", found.Container}, {"driver ", found.Driver},
 	} {
 		if part.name != "" {
 			line = append(line, part.label+part.name)
@@ -427,7 +544,14 @@ func (c canvas) use(depth int, label, path string, before ...string) string {
 		line = append([]string{string(found.Kind)}, line...)
 	}
 	if c.width == 0 {
-		return strings.Join(append(line, path), gap)
+		return output.Branch{Text: strings.Join(append(line, path), gap)}
 	}
-	return c.shorten(depth, strings.Join(line, gap), before...)
+	joined := strings.Join(line, gap)
+	if utf8.RuneCountInString(joined+strings.Join(before, "")) <= c.room(depth) {
+		return output.Branch{Text: joined}
+	}
+	for i := range line {
+		line[i] = c.shorten(depth, line[i], append(before, gap)...)
+	}
+	return output.Branch{Text: strings.Join(line, "\n"+gap)}
 }

@@ -14,7 +14,7 @@ import (
 type Filter struct {
 	Problems bool // only objects with warnings
 	Disks    []uint32
-	Pods     []string // UIDs, or how they begin
+	Pods     []string // UIDs, or how they begin, or names, with or without the namespace
 	PVs      []string
 	Drivers  []string
 }
@@ -25,9 +25,10 @@ func (f Filter) Empty() bool { return !f.Problems && len(f.Disks) == 0 && !f.byU
 func (f Filter) byUser() bool { return len(f.Pods)+len(f.PVs)+len(f.Drivers) > 0 }
 
 // users reports whether pods, persistent volumes and drivers match.
-func (f Filter) users(u Users) bool {
-	return match(f.Pods, u.Pods, func(uid, begin string) bool {
-		return len(uid) >= len(begin) && strings.EqualFold(uid[:len(begin)], begin)
+func (f Filter) users(n Node, u Users) bool {
+	return match(f.Pods, u.Pods, func(uid, wanted string) bool {
+		name := n.PodName(uid)
+		return len(uid) >= len(wanted) && strings.EqualFold(uid[:len(wanted)], wanted) || name == wanted || strings.HasSuffix(name, "/"+wanted)
 	}) && match(f.PVs, u.PVs, strings.EqualFold) && match(f.Drivers, u.Drivers, strings.EqualFold)
 }
 
@@ -51,14 +52,14 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 	kept := map[warning.Object]bool{}
 	for _, w := range n.Problems {
 		// A disk that is offline lists no volumes, so that only its warning knows the pods.
-		if f.byUser() && f.users(UsersOf(w)) && (len(f.Disks) == 0 || w.Object.Type == warning.Disk) {
+		if f.byUser() && f.users(n, usersOfWarning(w)) && (len(f.Disks) == 0 || w.Object.Type == warning.Disk) {
 			kept[w.Object] = true
 			for _, name := range w.Affects { // a disk that hangs does not list its volumes
 				kept[warning.Object{Type: warning.Volume, ID: name}] = true
 			}
 		}
 	}
-	n.Node = proto.CloneOf(n.Node)
+	n.Node, n.Unfolded = proto.CloneOf(n.Node), n.Unfolded || len(f.Disks) > 0 || f.byUser()
 	loose := n.Loose()
 	n.Disks = slices.DeleteFunc(n.Disks, func(d *extensionv1.Disk) bool { return !n.selectDisk(f, kept, d) })
 	used := map[string]bool{}
@@ -71,7 +72,7 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		}
 	}
 	n.Shares = slices.DeleteFunc(n.Shares, func(s *extensionv1.Share) bool {
-		return len(f.Disks) > 0 || !f.users(usersOf(s.GetLinks())) || f.Problems && len(n.Warnings(s)) == 0
+		return len(f.Disks) > 0 || !f.users(n, usersOf(s.GetLinks())) || f.Problems && len(n.Warnings(s)) == 0
 	})
 	n.Sessions = slices.DeleteFunc(n.Sessions, func(s *extensionv1.Session) bool {
 		used := !f.byUser() || slices.ContainsFunc(n.Disks, func(d *extensionv1.Disk) bool {
@@ -86,13 +87,13 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		case warning.Node:
 			return false
 		case warning.Mount, warning.Path:
-			return len(f.Disks) > 0 || !f.users(UsersOf(w))
+			return len(f.Disks) > 0 || !f.users(n, usersOfWarning(w))
 		default:
 			return !slices.Contains(there, w.Object)
 		}
 	})
 	n.Links = slices.DeleteFunc(n.Links, func(l *extensionv1.Link) bool {
-		return l.GetStale() != "" && !slices.ContainsFunc(n.Problems, func(w Warning) bool {
+		return (l.GetStale() != "" || l.GetProblem() != "") && !slices.ContainsFunc(n.Problems, func(w Warning) bool {
 			return w.Object.ID == l.GetPath() || slices.Contains(w.Affects, l.GetPath())
 		})
 	})
@@ -117,7 +118,7 @@ func (n Node) selectDisk(f Filter, kept map[warning.Object]bool, d *extensionv1.
 
 // selectVolume reports whether a volume matches, apart from its disk if that has it.
 func (n Node) selectVolume(f Filter, v *extensionv1.Volume) bool {
-	return f.disks(v.GetDisks()...) && f.users(n.users(v)) && (!f.Problems || len(n.Warnings(v)) > 0)
+	return f.disks(v.GetDisks()...) && f.users(n, n.Users(v)) && (!f.Problems || len(n.Warnings(v)) > 0)
 }
 
 // objects returns the disks, volumes, shares and sessions.

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -21,8 +20,8 @@ import (
 // inspectorGroup is the group whose endpoints have the inspector.
 const inspectorGroup = "system"
 
-// maxInspectorTimeout is more than the inspector's own limit.
-const maxInspectorTimeout = time.Minute
+// maxInspectorTimeout is more than the inspector's own limit, and that of a look it waits for.
+const maxInspectorTimeout = 10 * time.Second
 
 // inspectorTimeout returns three quarters of the remaining time, so that the API can still be
 // asked if the inspector does not answer.
@@ -33,6 +32,8 @@ func inspectorTimeout(ctx context.Context) time.Duration {
 	}
 	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
 }
+
+const noInspector = "the server has no inspector, or does not serve the groups disk and volume"
 
 // looking is the step while the inspector looks.
 const looking = "disks and volumes"
@@ -62,9 +63,9 @@ func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRe
 	case errors.As(err, new(*endpoint.UnreachableError)):
 		return nil, "the group " + inspectorGroup + " does not answer", nil
 	case status.Code(err) == codes.Unavailable: // the inspector never returns it
-		return nil, "", &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call: %w", err)}
+		return nil, "", &endpoint.UnreachableError{Err: errors.New("the server ended during the call; try again when it runs")}
 	case status.Code(err) == codes.Unimplemented:
-		return nil, "the server has no inspector, or does not serve the groups disk and volume", nil
+		return nil, noInspector, nil
 	default:
 		return nil, "the inspector failed: " + Reason(err), nil
 	}

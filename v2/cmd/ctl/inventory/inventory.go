@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -30,10 +31,14 @@ import (
 // last. Shares include those that links lead into without a mapping.
 type Node struct {
 	*extensionv1.Node
+	Host   string // name of the machine
 	Serial string
+	At     time.Time
 	Paths  []Path
 	// Problems are all warnings, of the node and of its objects, the most urgent first.
 	Problems []Warning
+	// Unfolded shows everything of objects without problems, too.
+	Unfolded bool
 }
 
 // Unknown is the state of a volume whose state is not known.
@@ -120,6 +125,16 @@ func (n Node) Stale() (stale []*extensionv1.Link) {
 	return stale
 }
 
+// Outside returns the links that lead out of the working directories, where the daemon does not look.
+func (n Node) Outside() (outside []*extensionv1.Link) {
+	for _, l := range n.GetLinks() {
+		if l.GetTarget() != "" && l.GetStale() == "" && l.GetProblem() == "" {
+			outside = append(outside, l)
+		}
+	}
+	return outside
+}
+
 // Mapped reports whether a share is mapped, and not only needed by links.
 func Mapped(s *extensionv1.Share) bool { return s.GetStatus() != NotMapped }
 
@@ -133,26 +148,45 @@ type Source struct {
 	Client *call.Client
 	// Endpoints locates the inspector; nil means to use only the API.
 	Endpoints *endpoint.Node
+	Host      string // name of the machine
+	Now       func() time.Time
+
+	diskLimit time.Duration // of the API; 0 means none: that of the original takes seconds for a healthy disk
 }
+
+// apiLimit is how long a disk may delay the API of our server.
+const apiLimit = 4 * time.Second
+
+// serialLimit is how long the serial number may take, which is only a name.
+const serialLimit = 2 * time.Second
 
 // Node describes the whole node and the given paths. With askShares, the server opens each share to
 // learn whether it answers. Node fails only if it cannot list the disks.
 func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
-	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+	var node Node
+	var bios systemv1alpha1.GetBIOSSerialNumberResponse
+	var err, biosErr error
+	found := make([]Path, len(paths))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		node, err = s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+	})
+	wg.Go(func() {
+		limited, cancel := context.WithTimeout(ctx, serialLimit)
+		defer cancel()
+		biosErr = s.Client.Do(limited, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios)
+	})
+	for i, path := range paths {
+		wg.Go(func() { found[i] = s.path(ctx, path) })
+	}
+	wg.Wait()
 	if err != nil {
 		return Node{}, err
 	}
-	var bios systemv1alpha1.GetBIOSSerialNumberResponse
-	if err := s.Client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios); err != nil && !node.saysUnreachable(err) {
-		node.warn(Warning{Kind: warning.NoAnswer, Object: warning.Object{Type: warning.Node}, Text: "serial number of the machine: " + Reason(err), Advice: "read the daemon's log"})
+	if biosErr != nil && !node.saysUnreachable(biosErr) {
+		node.warn(warning.New(warning.NoAnswer, warning.Object{Type: warning.Node}, "serial number of the machine: "+Reason(biosErr), "read the daemon's log"))
 	}
-	node.Serial = bios.GetSerialNumber()
-	node.Paths = make([]Path, len(paths))
-	var wg sync.WaitGroup
-	for i, path := range paths {
-		wg.Go(func() { node.Paths[i] = s.path(ctx, path) })
-	}
-	wg.Wait()
+	node.Serial, node.Paths, node.Unfolded = bios.GetSerialNumber(), found, len(found) > 0
 	for _, path := range node.Paths {
 		node.Problems = append(node.Problems, path.Warnings...)
 	}
@@ -173,16 +207,19 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 		return Node{}, err
 	}
 	if sent == nil {
+		if s.Endpoints != nil && missing != noInspector {
+			s.diskLimit = apiLimit
+		}
 		if sent, err = s.fromAPI(ctx); err != nil {
 			return Node{}, err
 		}
-		node := newNode(sent)
+		node := s.newNode(sent)
 		if missing != "" {
 			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
 		}
 		return node, nil
 	}
-	node := newNode(sent)
+	node := s.newNode(sent)
 	var groups, hidden []string
 	for _, part := range []struct {
 		asked, reported bool
@@ -203,9 +240,9 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 	return node, nil
 }
 
-// Disks describes the disks. Their volumes may be missing.
+// Disks describes the disks, and who uses them. Their volumes may be missing.
 func (s Source) Disks(ctx context.Context) (Node, error) {
-	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
 	if err == nil && sent == nil {
 		sent = &extensionv1.Node{}
 		sent.Disks, err = s.disksFromAPI(ctx)
@@ -213,7 +250,17 @@ func (s Source) Disks(ctx context.Context) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	return newNode(sent), nil
+	return s.newNode(sent), nil
+}
+
+// newNode adds what this program knows.
+func (s Source) newNode(sent *extensionv1.Node) Node {
+	n := newNode(sent)
+	n.Host = s.Host
+	if s.Now != nil {
+		n.At = s.Now().UTC()
+	}
+	return n
 }
 
 // Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
@@ -269,7 +316,7 @@ func (n *Node) unreported(what, group string) error {
 
 // Volumes describes the volumes of all disks.
 func (s Source) Volumes(ctx context.Context) (Node, error) {
-	return s.describe(ctx, &extensionv1.DescribeNodeRequest{})
+	return s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true})
 }
 
 // VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
@@ -278,7 +325,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, er
 	if err != nil {
 		return Node{}, err
 	}
-	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
 	if err != nil {
 		return Node{}, err
 	}
@@ -296,7 +343,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, er
 		}
 		volumes = append(volumes, v)
 	}
-	node := newNode(sent)
+	node := s.newNode(sent)
 	node.Volumes = volumes
 	return node, nil
 }

@@ -139,6 +139,7 @@ func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
 	t.Helper()
 	node, err := s.Node(t.Context(), paths, false)
 	require.NoError(t, err)
+	node.Unfolded = true
 	return node.Draw(&output.Printer{Format: output.Table}, width)
 }
 
@@ -240,7 +241,7 @@ func TestNode_SameReasonOnce(t *testing.T) {
 	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
 		t.Errorf("the warning appears %d times:\n%s", n, got)
 	}
-	if !strings.Contains(got, "! disk 0, disk 1, disk 2, ") {
+	if !strings.Contains(got, "! will hurt: disk 0, disk 1, disk 2, ") {
 		t.Errorf("the warning does not name the disks:\n%s", got)
 	}
 }

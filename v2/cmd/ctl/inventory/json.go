@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"encoding/json"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -14,14 +16,19 @@ import (
 func (n Node) MarshalJSON() ([]byte, error) {
 	listed := output.Fields(n.Node, "sharesListed sessionsListed linksSearched")
 	return output.Object{
+		{Name: "host", Value: n.Host},
 		{Name: "serial", Value: n.Serial},
+		{Name: "time", Value: timeOf(n.At)},
+		{Name: "version", Value: n.GetVersion()},
 		{Name: "disks", Value: Objects(n, n.GetDisks())},
 		{Name: "volumes", Value: Objects(n, n.Loose())},
 		{Name: "shares", Value: Objects(n, n.GetShares())},
 		listed[0],
 		{Name: "sessions", Value: Objects(n, n.GetSessions())},
 		listed[1],
+		{Name: "pods", Value: Objects(n, n.usedPods())},
 		{Name: "staleMounts", Value: Objects(n, n.Stale())},
+		{Name: "outsideLinks", Value: Objects(n, n.Outside())},
 		listed[2],
 		{Name: "paths", Value: append([]Path{}, n.Paths...)},
 		{Name: "warnings", Value: n.Warnings(n.Node)},
@@ -40,16 +47,46 @@ func (n *Node) Clean(clean func(text []byte) []byte) error {
 		return err
 	}
 	added := struct {
+		Host     string    `json:"host"`
 		Serial   string    `json:"serial"`
 		Problems []Warning `json:"problems"`
-	}{n.Serial, n.Problems}
+	}{n.Host, n.Serial, n.Problems}
 	text, err := json.Marshal(added)
 	if err != nil {
 		return err
 	}
 	err = json.Unmarshal(clean(text), &added)
-	n.Serial, n.Problems, n.Paths = added.Serial, added.Problems, nil
+	n.Host, n.Serial, n.Problems, n.Paths = added.Host, added.Serial, added.Problems, nil
 	return err
+}
+
+// timeOf returns a time for scripts, or nothing if it is unknown.
+func timeOf(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return t.Format(time.RFC3339)
+}
+
+// AllUsers returns the users of all volumes and shares.
+func (n Node) AllUsers() Users {
+	var paths []string
+	for _, l := range n.GetLinks() {
+		paths = append(paths, l.GetPath())
+	}
+	for _, s := range n.GetShares() {
+		paths = append(paths, s.GetLinks()...)
+	}
+	for _, v := range n.GetVolumes() {
+		paths = append(paths, v.GetMountPaths()...)
+	}
+	return usersOf(paths)
+}
+
+// usedPods returns the pods that use something, of those whose names are known.
+func (n Node) usedPods() []*extensionv1.Pod {
+	used := n.AllUsers().Pods
+	return slices.DeleteFunc(slices.Clone(n.GetPods()), func(p *extensionv1.Pod) bool { return !slices.Contains(used, p.GetUid()) })
 }
 
 // Objects returns objects of a node for scripts.
@@ -84,15 +121,17 @@ func (n Node) object(m proto.Message) (o output.Object) {
 	case *extensionv1.Volume:
 		o = output.Fields(m, "id state fileSystem label clusterSizeBytes rootAccess totalBytes usedBytes readOnly disks mountPaths")
 		o = append(o, output.Member{Name: "links", Value: n.LinksTo(m)})
-		o = append(o, n.users(m).members()...)
+		o = append(o, n.Users(m).Members()...)
 	case *extensionv1.Share:
 		o = output.Fields(m, "remote status mapped=status user private answers links removalWaits")
 		o[2].Value = Mapped(m)
-		o = append(o, usersOf(m.GetLinks()).members()...)
+		o = append(o, usersOf(m.GetLinks()).Members()...)
 	case *extensionv1.Session:
 		o = output.Fields(m, "target connections disks persistent")
+	case *extensionv1.Pod:
+		return output.Fields(m, "uid namespace name")
 	case *extensionv1.Link:
-		return append(output.Fields(m, "path volumeID target reason=stale"), usersOf([]string{m.GetPath()}).members()...)
+		return append(output.Fields(m, "path volumeID target reason=stale"), usersOf([]string{m.GetPath()}).Members()...)
 	}
 	return append(o, output.Member{Name: "warnings", Value: n.Warnings(m)})
 }

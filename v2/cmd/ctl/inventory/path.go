@@ -21,7 +21,7 @@ const staleAdvice = "bring its disk online, or remove it with csi-proxyctl fs rm
 func (s Source) path(ctx context.Context, path string) Path {
 	found := Path{Path: path, Warnings: []Warning{}}
 	warn := func(kind warning.Kind, text, advice string) {
-		found.Warnings = append(found.Warnings, Warning{Kind: kind, Object: warning.Object{Type: warning.Path, ID: path}, Text: text, Advice: advice, Affects: []string{}})
+		found.Warnings = append(found.Warnings, warning.New(kind, warning.Object{Type: warning.Path, ID: path}, text, advice))
 	}
 	var exists filesystemv2alpha1.PathExistsResponse
 	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {

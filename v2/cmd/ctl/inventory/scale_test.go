@@ -48,7 +48,7 @@ func TestNode_Crowded(t *testing.T) {
 	}
 	printer := &output.Printer{Format: output.Table}
 	lines := strings.SplitN(found.Draw(printer, 80), "\n", 10)
-	if head := strings.Join(lines[:8], "\n"); !strings.Contains(head, "501 disks") || !strings.Contains(head, "! disk 450: offline") ||
+	if head := strings.Join(lines[:8], "\n"); !strings.Contains(head, "501 disks") || !strings.Contains(head, "! hurts pods: disk 450: offline") ||
 		!strings.Contains(head, "pod uid-450  pv pvc-450") {
 		t.Errorf("the first lines are\n%s", head)
 	}

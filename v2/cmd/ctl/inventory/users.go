@@ -16,13 +16,13 @@ type Users struct {
 	Drivers []string // names
 }
 
-// members returns the users for scripts.
-func (u Users) members() output.Object {
+// Members returns the users for scripts.
+func (u Users) Members() output.Object {
 	return output.Object{{Name: "pods", Value: u.Pods}, {Name: "persistentVolumes", Value: u.PVs}, {Name: "drivers", Value: u.Drivers}}
 }
 
-// users returns the users of a volume.
-func (n Node) users(v *extensionv1.Volume) Users {
+// Users returns the users of a volume.
+func (n Node) Users(v *extensionv1.Volume) Users {
 	return usersOf(append(n.LinksTo(v), v.GetMountPaths()...))
 }
 
@@ -50,5 +50,5 @@ func add(list *[]string, name string) {
 	}
 }
 
-// UsersOf returns the pods, persistent volumes and drivers that a warning affects.
-func UsersOf(w Warning) Users { return usersOf(append([]string{w.Object.ID}, w.Affects...)) }
+// usersOfWarning returns the pods, persistent volumes and drivers that a warning affects.
+func usersOfWarning(w Warning) Users { return usersOf(append([]string{w.Object.ID}, w.Affects...)) }

@@ -15,9 +15,6 @@ type Warning = warning.Warning
 
 // warn adds a warning.
 func (n *Node) warn(w Warning) {
-	if w.Affects == nil {
-		w.Affects = []string{}
-	}
 	n.Problems = append(n.Problems, w)
 	warning.Sort(n.Problems)
 }
@@ -51,10 +48,7 @@ func (n Node) Warnings(m proto.Message) []Warning {
 
 // unseen adds a warning that something is not visible.
 func (n *Node) unseen(text string) {
-	n.warn(Warning{
-		Kind: warning.Unseen, Object: warning.Object{Type: warning.Node}, Text: text,
-		Advice: "let a csi-proxy of this project serve all groups, see its -api-groups",
-	})
+	n.warn(warning.New(warning.Unseen, warning.Object{Type: warning.Node}, text, "let a csi-proxy of this project serve all groups, see its -api-groups"))
 }
 
 // dropRepeatedWarnings removes warnings of paths that the list of stale mounts repeats.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -40,11 +41,11 @@ func (m *model) header() string {
 	clock := m.view.Now().Format("15:04:05")
 	counts := "looking at the node"
 	if n := m.node; n != nil {
-		warnings := output.Cell{Text: "no warnings", Style: output.Good}
+		style := output.Good
 		if len(n.Problems) > 0 {
-			warnings = output.Cell{Text: inventory.Count(len(n.Problems), "warning"), Style: output.Warning}
+			style = inventory.Style(n.Problems[0].Severity)
 		}
-		counts = fmt.Sprintf("%s, %s, %s", inventory.Count(len(n.GetDisks()), "disk"), inventory.Count(len(n.GetVolumes()), "volume"), m.paint(warnings.Style, warnings.Text))
+		counts = fmt.Sprintf("%s, %s, %s", inventory.Count(len(n.GetDisks()), "disk"), inventory.Count(len(n.GetVolumes()), "volume"), m.paint(style, n.Summary()))
 	}
 	room := m.width - ansi.StringWidth(counts) - len(clock)
 	if name := m.name(); name != "" && room > ansi.StringWidth(name)+2*gutter {
@@ -62,7 +63,7 @@ func (m *model) name() string {
 	if m.node == nil {
 		return ""
 	}
-	return output.Printable(m.node.Serial)
+	return output.Printable(cmp.Or(m.node.Host, m.node.Serial))
 }
 
 // status says what is wrong with the look itself, or what has changed.
@@ -75,7 +76,7 @@ func (m *model) status() string {
 	case !m.latest.IsZero():
 		return m.paint(output.Faint, fmt.Sprintf("last change at %s: %s", m.latest.Format("15:04:05"), m.latestText))
 	case m.node != nil:
-		return m.paint(output.Faint, "no change so far")
+		return m.paint(output.Faint, m.node.Programs()+"  no change so far")
 	}
 	return ""
 }
@@ -107,7 +108,10 @@ func (m *model) body(all []output.Line) []string {
 
 // footer has the keys, or the filter while it is typed, and the position.
 func (m *model) footer(all int) string {
-	keys := "↑↓ ←→ PgUp PgDn scroll  / filter  p problems  q quit"
+	keys := "↑↓ ←→ PgUp PgDn scroll  / filter  p problems  f unfold  q quit"
+	if m.unfolded {
+		keys = strings.Replace(keys, "unfold", "fold", 1)
+	}
 	switch {
 	case m.view.In == nil:
 		keys = ""

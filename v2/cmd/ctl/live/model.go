@@ -39,6 +39,7 @@ type model struct {
 
 	top, left    int // the first line and column that are visible
 	problemsOnly bool
+	unfolded     bool
 	filter       string
 	typing       bool // the filter
 
@@ -147,7 +148,7 @@ func (m *model) relearn() {
 	if m.node == nil {
 		return
 	}
-	for _, line := range m.view.Printer.Lines(m.node.Tree(m.view.Printer, m.bodyWidth()).Branches) {
+	for _, line := range m.view.Printer.Lines(m.branches()) {
 		m.known[key(line)] = true
 	}
 }
@@ -203,6 +204,9 @@ func (m *model) press(key string) tea.Cmd {
 		m.left += sideways
 	case "p":
 		m.problemsOnly, m.top = !m.problemsOnly, 0
+	case "f":
+		m.unfolded, m.top = !m.unfolded, 0
+		m.relearn()
 	case "/":
 		m.typing = true
 	case "esc":
@@ -212,12 +216,19 @@ func (m *model) press(key string) tea.Cmd {
 	return nil
 }
 
+// branches returns the tree of the node, folded or not.
+func (m *model) branches() []output.Branch {
+	node := *m.node
+	node.Unfolded = node.Unfolded || m.unfolded || m.filter != ""
+	return node.Tree(m.view.Printer, m.bodyWidth()).Branches
+}
+
 // lines returns the lines of the body that are not filtered out.
 func (m *model) lines() []output.Line {
 	if m.node == nil {
 		return nil
 	}
-	branches := m.node.Tree(m.view.Printer, m.bodyWidth()).Branches
+	branches := m.branches()
 	problems, healthy := []output.Branch{}, []output.Branch{}
 	for _, branch := range branches {
 		if hasProblem(branch) {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -25,6 +26,10 @@ func PrintableCopy[T any](value T) T {
 }
 
 func copyPrintable(to, from reflect.Value) {
+	if from.Type() == reflect.TypeFor[time.Time]() {
+		to.Set(from)
+		return
+	}
 	switch from.Kind() {
 	case reflect.String:
 		to.SetString(Printable(from.String()))

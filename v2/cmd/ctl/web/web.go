@@ -99,10 +99,14 @@ func loopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Start describes the node for the first time and chooses the token.
-func (s *Server) Start(ctx context.Context) error {
+// Prepare chooses the token.
+func (s *Server) Prepare() {
 	s.token = rand.Text() + rand.Text() // 256 bits
 	s.wake, s.changed = make(chan struct{}, 1), make(chan struct{})
+}
+
+// Start describes the node for the first time, after Prepare.
+func (s *Server) Start(ctx context.Context) error {
 	node, err := s.Describe(ctx)
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func (s *Server) Start(ctx context.Context) error {
 	return s.publish(node)
 }
 
-// Address returns the address to open. It is a secret.
+// Address returns the address to open, after Prepare. It is a secret.
 func (s *Server) Address(listener net.Listener) string {
 	return "http://" + listener.Addr().String() + "/" + s.token + "/"
 }

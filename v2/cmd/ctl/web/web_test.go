@@ -90,6 +90,7 @@ func start(t *testing.T) *site {
 			}
 		},
 	}
+	server.Prepare()
 	require.NoError(t, server.Start(t.Context()))
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -71,7 +71,7 @@ func (b *builder) diskBar(name string, d *extensionv1.Disk) *bar {
 		default:
 			title += fmt.Sprintf(", %s used", output.Size(v.GetUsedBytes()))
 			drawn.add(x, width, classFree, title)
-			drawn.add(x, whole.percent(min(v.GetUsedBytes(), p.GetSizeBytes())), used(v), title)
+			drawn.add(x, whole.percent(min(v.GetUsedBytes(), p.GetSizeBytes())), b.used(v), title)
 		}
 		words = append(words, title)
 	}
@@ -82,19 +82,19 @@ func (b *builder) diskBar(name string, d *extensionv1.Disk) *bar {
 	return drawn
 }
 
-func used(v *extensionv1.Volume) string {
-	if full(v) {
+func (b *builder) used(v *extensionv1.Volume) string {
+	if b.full(v) != "" {
 		return classFull
 	}
 	return classUsed
 }
 
 // volumeBar draws how full a volume is.
-func volumeBar(v *extensionv1.Volume) *bar {
-	b := &bar{Label: percent(v) + " used"}
-	b.add("0%", "100%", classFree, b.Label)
-	b.add("0%", scale(v.GetTotalBytes()).percent(v.GetUsedBytes()), used(v), b.Label)
-	return b
+func (b *builder) volumeBar(v *extensionv1.Volume) *bar {
+	drawn := &bar{Label: percent(v) + " used"}
+	drawn.add("0%", "100%", classFree, drawn.Label)
+	drawn.add("0%", scale(v.GetTotalBytes()).percent(v.GetUsedBytes()), b.used(v), drawn.Label)
+	return drawn
 }
 
 // nodeMap draws all disks side by side, and how much of each its volumes use.
@@ -115,7 +115,7 @@ func (b *builder) nodeMap() *bar {
 		for _, p := range d.GetPartitions() {
 			v := b.node.Volume(p.GetVolumeId())
 			usedBytes += v.GetUsedBytes()
-			if v != nil && full(v) {
+			if v != nil && b.full(v) != "" {
 				class = classFull
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/inventory"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
 var (
@@ -56,12 +55,11 @@ const Stamp = "2006-01-02 15:04:05 UTC"
 
 // document is what the template page gets.
 type document struct {
-	Policy  string
-	Style   template.CSS
-	Script  template.JS
-	Version string
-	At      time.Time
-	Stamp   string
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	At     time.Time
+	Stamp  string
 	// Events is the address of the server's events, for a live page.
 	Events string
 	Content
@@ -73,9 +71,9 @@ type Content struct{ content }
 // New prepares a node.
 func New(node inventory.Node) Content { return Content{view(node)} }
 
-// Write writes a page that shows the node as it was at a time.
-func Write(w io.Writer, node inventory.Node, at time.Time) error {
-	return New(node).write(w, at, "")
+// Write writes a page that shows the node as it was when it was described.
+func Write(w io.Writer, node inventory.Node) error {
+	return New(node).write(w, node.At, "")
 }
 
 // WriteLive writes a page that updates itself from a server's events, at an address relative to its
@@ -92,7 +90,7 @@ func (c Content) write(w io.Writer, at time.Time, events string) error {
 	at = at.UTC()
 	return execute(w, "page", document{
 		Policy: policy(events != ""), Style: template.CSS(style), Script: template.JS(script), //nolint:gosec // constants of this package
-		Version: version.String(), At: at, Stamp: at.Format(Stamp), Events: events, Content: c,
+		At: at, Stamp: at.Format(Stamp), Events: events, Content: c,
 	})
 }
 

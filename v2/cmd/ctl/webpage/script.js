@@ -50,6 +50,7 @@
         if (match) visible++;
       }
       list.hidden = active && visible === 0;
+      if (list.id === "table") continue; // the same objects once more
       shown += visible;
       all += items.length;
     }
@@ -75,6 +76,7 @@
     // A link to something that the filter hides shows everything.
     addEventListener("hashchange", () => {
       const target = byId(location.hash.slice(1));
+      for (let folded = target?.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
       if (target && target.closest("[hidden]")) {
         field.value = "";
         byId("only").checked = false;
@@ -83,6 +85,20 @@
       }
     });
     filter(); // the browser may have kept the field from before
+  }
+
+  // Sorting: a click on a column, and once more for the other direction.
+  let order = null;
+  function sort() {
+    const body = document.querySelector("#volumes-table tbody");
+    if (!order || !body) return;
+    const key = (row) => row.cells[order.column].dataset.key ?? row.cells[order.column].textContent;
+    const compare = new Intl.Collator(undefined, { numeric: true }).compare;
+    body.append(...[...body.rows].sort((a, b) => order.direction * compare(key(a), key(b))));
+    for (const [i, head] of [...document.querySelectorAll("#volumes-table th")].entries()) {
+      if (i === order.column) head.ariaSort = order.direction > 0 ? "ascending" : "descending";
+      else head.removeAttribute("aria-sort");
+    }
   }
 
   // Copying.
@@ -149,6 +165,7 @@
 
   function changed(item, old) {
     if ("item" in item.dataset) item.classList.add("changed");
+    if (old && "open" in item) item.open = old.open || "problem" in item.dataset && !("problem" in old.dataset);
     for (const open of old?.querySelectorAll("details[open]") ?? []) {
       const details = byId(open.id);
       if (details) details.open = true;
@@ -165,6 +182,7 @@
     const focused = content.contains(document.activeElement) ? document.activeElement : null;
     const copies = focused?.dataset.copy;
     become(content, next); // the browser keeps what is visible in its place (scroll anchoring)
+    sort();
     filter();
     if (focused && !focused.isConnected) { // its item was replaced
       const again = copies ? [...content.querySelectorAll("[data-copy]")].find((b) => b.dataset.copy === copies) : focused.id && byId(focused.id);
@@ -214,6 +232,12 @@
     document.addEventListener("click", (event) => {
       const button = event.target.closest("[data-copy]");
       if (button) copy(button);
+      const head = event.target.closest("[data-sort]");
+      if (head) {
+        const column = Number(head.dataset.sort);
+        order = { column, direction: order?.column === column ? -order.direction : 1 };
+        sort();
+      }
     });
     if (root.dataset.events) live();
   });

@@ -17,16 +17,24 @@ import (
 
 // content is what the template content gets: texts, ready to be shown.
 type content struct {
-	Serial   string
+	Name     string // of the machine
+	Serial   string // if it is not the name
+	Programs string
 	Tiles    []tile
 	Map      *bar
 	Problems []problem
-	Disks    []card
+	Rows     []row
+	Disks    []card // those with problems first
 	Volumes  []card // that are not on one disk
 	Shares   []card
 	Sessions []card
 	Stale    []card
 	Paths    []card
+}
+
+// Columns are those of the table.
+func (c content) Columns() []string {
+	return []string{"Disk", "PV", "Pod", "Driver", "Size", "Use", "State"}
 }
 
 // Empty says that there is nothing to show.
@@ -44,7 +52,7 @@ type card struct {
 	Details        []string
 	Uses           []use
 	Disks          []link
-	Warnings       []string
+	Warnings       []badge
 	Facts          []fact // of a disk
 	Volumes        []card // of a disk
 	Partition      string // of a volume that is in one
@@ -83,16 +91,29 @@ type badge struct {
 type fact struct{ Name, Value string }
 
 type problem struct {
-	ID      string
-	Kind    string
-	Tone    tone
-	Object  string
-	Target  string // the id of the object, if it is on the page
-	Text    string
-	Run     string
-	Advice  string
-	Pods    []string
-	Affects []string
+	ID       string
+	Kind     string
+	Severity string
+	Tone     tone
+	Object   string
+	Target   string // the id of the object, if it is on the page
+	Text     string
+	Age      string
+	Run      string
+	Advice   string
+	Pods     []string
+	PVs      []string
+	Affects  []string
+}
+
+// row is a volume, or a disk without one, in the table.
+type row struct {
+	Target                   string
+	Disk, PVs, Pods, Drivers string
+	Size, State, Use         string
+	Bytes                    int64 // to sort by
+	Percent                  int
+	Tone                     tone
 }
 
 // use is a path of a volume or share, and who uses it.
@@ -118,8 +139,13 @@ type builder struct {
 func view(node inventory.Node) content {
 	node = output.PrintableCopy(node)
 	b := &builder{node: node, ids: map[string]bool{}, objects: map[warning.Object]string{}, disks: map[string]string{}, pods: map[string]bool{}}
-	b.Serial = node.Serial
+	b.Name, b.Programs = cmp.Or(node.Host, node.Serial), node.Programs()
+	if node.Host != "" {
+		b.Serial = node.Serial
+	}
 	b.Disks = cards(node.GetDisks(), b.disk)
+	b.Map = b.nodeMap() // in the order of the disks
+	slices.SortStableFunc(b.Disks, func(x, y card) int { return cmp.Compare(first(x), first(y)) })
 	b.Volumes = cards(node.Loose(), b.volume)
 	b.Shares = cards(node.GetShares(), b.share)
 	b.Sessions = cards(node.GetSessions(), b.session)
@@ -128,9 +154,56 @@ func view(node inventory.Node) content {
 	for _, w := range node.Problems {
 		b.addProblem(w)
 	}
-	b.Map = b.nodeMap()
+	for _, r := range node.Rows() {
+		b.addRow(r)
+	}
 	b.tiles(node)
 	return b.content
+}
+
+// first puts what has a problem before the rest.
+func first(c card) int {
+	if c.Problem() {
+		return 0
+	}
+	return 1
+}
+
+func (b *builder) addRow(r inventory.Row) {
+	shown := row{
+		Disk: r.Name(), PVs: strings.Join(r.Users.PVs, ", "), Pods: strings.Join(b.node.PodNames(r.Users.Pods), ", "), Drivers: strings.Join(r.Users.Drivers, ", "),
+		Size: r.Size, State: r.State, Percent: r.Use, Tone: good,
+	}
+	object := warning.Object{Type: warning.Volume, ID: r.Volume.GetId()}
+	if r.Disk != nil {
+		object, shown.Bytes = warning.DiskObject(r.Disk), r.Disk.GetSizeBytes()
+	}
+	shown.Target = b.objects[object]
+	if r.Use >= 0 {
+		shown.Use, shown.Bytes = fmt.Sprintf("%d%%", r.Use), r.Volume.GetTotalBytes()
+	}
+	for _, w := range b.node.Problems { // the most urgent first
+		if w.Object == object || r.Volume != nil && w.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(w.Affects, r.Volume.GetId()) {
+			shown.Tone = toneOf(w.Severity)
+			if kind := string(w.Kind); !strings.HasPrefix(r.State, kind) {
+				shown.State = strings.TrimSpace(kind + " " + strings.TrimPrefix(r.State, "?"))
+			}
+			break
+		}
+	}
+	b.Rows = append(b.Rows, shown)
+}
+
+// toneOf is the colour of a severity.
+func toneOf(s warning.Severity) tone {
+	switch s {
+	case warning.Hurts:
+		return bad
+	case warning.WillHurt:
+		return warn
+	default:
+		return faint
+	}
 }
 
 func cards[T any](all []T, show func(T) card) (shown []card) {
@@ -161,36 +234,28 @@ func (b *builder) object(object warning.Object) string {
 	return element
 }
 
-// urgent are the kinds of warnings about storage that does not work now.
-var urgent = []warning.Kind{
-	warning.NoAnswer, warning.Offline, warning.DeadSession, warning.DeadShare, warning.StaleMount, warning.Locked, warning.Raw, warning.ReadOnly,
-}
-
 func (b *builder) addProblem(w warning.Warning) {
 	name := w.Object.Name()
 	if on := b.disks[w.Object.ID]; on != "" && w.Object.Type == warning.Volume {
 		name += " on " + on
 	}
-	p := problem{
-		ID: b.id("problem", name+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Tone: warn, Object: name,
-		Target: b.objects[w.Object], Text: w.Text, Run: w.Run, Advice: w.Advice,
+	if found, ok := kubelet.Parse(w.Object.ID); ok && w.Object.Type == warning.Mount { // its path is long
+		name, w.Affects = strings.TrimSuffix(string(found.Kind)+" mount, driver "+found.Driver, ", driver "), append([]string{w.Object.ID}, w.Affects...)
 	}
-	if slices.Contains(urgent, w.Kind) {
-		p.Tone = bad
+	p := problem{
+		ID: b.id("problem", w.Object.Name()+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Severity: w.Severity.Words(), Tone: toneOf(w.Severity), Object: name,
+		Target: b.objects[w.Object], Text: w.Text, Age: b.node.Age(w), Run: w.Run, Advice: w.Advice, Pods: b.node.PodNames(w.Pods), PVs: w.PVs,
 	}
 	for _, affected := range w.Affects {
 		p.Affects = append(p.Affects, warning.ShortID(affected))
-		if found, ok := kubelet.Parse(affected); ok && found.PodUID != "" && !slices.Contains(p.Pods, found.PodUID) {
-			p.Pods = append(p.Pods, found.PodUID)
-		}
 	}
 	b.Problems = append(b.Problems, p)
 }
 
 // texts returns the texts of warnings.
-func texts(warnings []warning.Warning) (texts []string) {
+func texts(warnings []warning.Warning) (texts []badge) {
 	for _, w := range warnings {
-		texts = append(texts, w.Text)
+		texts = append(texts, badge{w.Text, toneOf(w.Severity)})
 	}
 	return texts
 }
@@ -203,7 +268,7 @@ func (b *builder) use(kind, path string) use {
 	}
 	u := use{Kind: string(found.Kind), Path: path}
 	for _, name := range []struct{ what, name string }{
-		{"", found.PodUID}, {"container ", found.Container}, {"PV ", found.PV}, {"driver ", found.Driver},
+		{"", b.node.PodName(found.PodUID)}, {"container ", found.Container}, {"PV ", found.PV}, {"driver ", found.Driver},
 	} {
 		if name.name != "" {
 			u.Names = append(u.Names, name.what+name.name)
@@ -306,10 +371,8 @@ func (b *builder) volume(v *extensionv1.Volume) card {
 	}
 	if v.TotalBytes != nil && v.UsedBytes != nil {
 		c.Usage.Text = fmt.Sprintf("%s of %s used, %s", output.Size(v.GetUsedBytes()), output.Size(v.GetTotalBytes()), percent(v))
-		c.Bar = volumeBar(v)
-		if full(v) {
-			c.Usage.Tone = warn
-		}
+		c.Bar = b.volumeBar(v)
+		c.Usage.Tone = b.full(v)
 	}
 	if v.GetClusterSizeBytes() != 0 {
 		c.Details = append(c.Details, "clusters of "+output.Size(int64(v.GetClusterSizeBytes())))
@@ -350,8 +413,14 @@ func percent(v *extensionv1.Volume) string {
 	return fmt.Sprintf("%d%%", int64(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
 }
 
-func full(v *extensionv1.Volume) bool {
-	return v.TotalBytes != nil && v.UsedBytes != nil && v.GetUsedBytes() > v.GetTotalBytes()/10*9
+// full returns the colour of a volume that is full; empty if it is not.
+func (b *builder) full(v *extensionv1.Volume) tone {
+	for _, w := range b.node.Warnings(v) {
+		if w.Kind == warning.Full {
+			return toneOf(w.Severity)
+		}
+	}
+	return ""
 }
 
 func (b *builder) share(s *extensionv1.Share) card {
@@ -429,30 +498,36 @@ func (b *builder) path(p inventory.Path) card {
 
 // tiles adds the numbers at the top.
 func (b *builder) tiles(node inventory.Node) {
-	problems := tile{Count: len(b.Problems), Name: "problems", Tone: good, Target: "problems", Note: "none known"}
+	problems := tile{Count: len(b.Problems), Name: "problem", Tone: good, Target: "problems", Note: "none known"}
 	if len(b.Problems) > 0 {
-		problems.Tone, problems.Note = warn, ""
-		if urgent := count(b.Problems, func(p problem) bool { return p.Tone == bad }); urgent > 0 {
-			problems.Tone, problems.Note = bad, fmt.Sprintf("%d urgent", urgent)
-		}
+		_, note, _ := strings.Cut(node.Summary(), ": ")
+		problems.Tone, problems.Note = toneOf(node.Problems[0].Severity), note
 	}
 	offline := count(node.GetDisks(), func(d *extensionv1.Disk) bool { return d.Online != nil && !d.GetOnline() })
 	b.Tiles = []tile{
 		problems,
-		{Count: len(b.Disks), Name: "disks", Note: some(offline, "offline"), Target: "disks"},
-		{Count: len(node.GetVolumes()), Name: "volumes", Note: some(count(node.GetVolumes(), full), "more than 90% full"), Target: "disks"},
+		{Count: len(b.Disks), Name: "disk", Note: some(offline, "offline"), Target: "disks"},
+		{Count: len(node.GetVolumes()), Name: "volume", Note: some(count(node.GetVolumes(), func(v *extensionv1.Volume) bool { return b.full(v) != "" }), "almost full"), Target: "table"},
 	}
 	if len(b.pods) > 0 {
-		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pods", Target: "disks"})
+		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pod", Note: some(warning.PodsHurt(node.Problems), "hurt"), Target: "table"})
 	}
 	if len(b.Shares) > 0 {
 		unmapped := count(node.GetShares(), func(s *extensionv1.Share) bool { return !inventory.Mapped(s) })
-		b.Tiles = append(b.Tiles, tile{Count: len(b.Shares), Name: "SMB shares", Note: some(unmapped, "not mapped"), Target: "shares"})
+		b.Tiles = append(b.Tiles, tile{Count: len(b.Shares), Name: "SMB share", Note: some(unmapped, "not mapped"), Target: "shares"})
 	}
 	if len(b.Sessions) > 0 {
 		dead := count(node.GetSessions(), func(s *extensionv1.Session) bool { return s.GetConnections() == 0 })
-		b.Tiles = append(b.Tiles, tile{Count: len(b.Sessions), Name: "iSCSI sessions", Note: some(dead, "not connected"), Target: "sessions"})
+		b.Tiles = append(b.Tiles, tile{Count: len(b.Sessions), Name: "iSCSI session", Note: some(dead, "not connected"), Target: "sessions"})
 	}
+}
+
+// Plural is the name of as many things.
+func (t tile) Plural() string {
+	if t.Count == 1 {
+		return t.Name
+	}
+	return t.Name + "s"
 }
 
 func count[T any](all []T, is func(T) bool) (n int) {

@@ -35,8 +35,9 @@ func named(name string) inventory.Node {
 	part := strings.NewReplacer(`\`, "_", "/", "_").Replace(name)
 	pod := `C:\pods\` + part + `\volumes\kubernetes.io~csi\` + part + `\mount`
 	warnings := []warning.Warning{
-		{Kind: warning.Offline, Object: warning.Object{Type: warning.Share, ID: name}, Text: name, Run: name, Advice: name, Affects: []string{name}},
-		{Kind: warning.Full, Object: warning.Object{Type: warning.Disk, ID: "1"}, Text: name, Advice: name, Affects: []string{pod}},
+		{Severity: warning.Hurts, Kind: warning.Offline, Object: warning.Object{Type: warning.Share, ID: name}, Text: name, Run: name, Advice: name, Affects: []string{name}, Pods: []string{part}, PVs: []string{part}},
+		{Severity: warning.WillHurt, Kind: warning.ReadOnly, Object: warning.Object{Type: warning.Disk, ID: "1"}, Text: name, Since: new(noon.Add(-3 * time.Hour)), Advice: name, Affects: []string{pod}},
+		{Severity: warning.Note, Kind: warning.Full, Object: warning.Object{Type: warning.Volume, ID: name}, Text: name, Advice: name, Affects: []string{pod}},
 	}
 	volume := &extensionv1.Volume{
 		Id: name, State: extensionv1.VolumeFormatted, FileSystem: name, Label: name, ClusterSizeBytes: 4096, RootAccess: name,
@@ -53,7 +54,7 @@ func named(name string) inventory.Node {
 		},
 	}
 	return inventory.Node{
-		Serial: name,
+		Host: name, Serial: name, At: noon,
 		Node: &extensionv1.Node{
 			Disks: []*extensionv1.Disk{disk, {Device: name}}, Volumes: []*extensionv1.Volume{volume, loose}, SharesListed: true,
 			Shares:   []*extensionv1.Share{{Remote: name, Status: name, User: &name, Private: new(true), Answers: new(false), Links: []string{name}, RemovalWaits: new(true)}},
@@ -70,7 +71,7 @@ var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 func write(t testing.TB, node inventory.Node) string {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, webpage.Write(&b, node, noon))
+	require.NoError(t, webpage.Write(&b, node))
 	return b.String()
 }
 

@@ -13,14 +13,19 @@ import (
 
 // fullTime is the least time of a caller that shares descriptions. With less, the inspector hurries, and so
 // may leave out what others have time for.
-const fullTime = 40 * time.Second
+const fullTime = 8 * time.Second
 
 // gather is how long a description waits for other callers. A small node is described in a few milliseconds.
 const gather = 2 * time.Millisecond
 
+// maxWait is how long a description waits for one that has begun before. That may wait for what hangs, and a person
+// waits for both.
+const maxWait = 500 * time.Millisecond
+
 // descriptions lets callers that ask at the same time share a description.
 type descriptions struct {
 	inspector Inspector
+	annotate  func(*extensionv1.Node)              // may be nil
 	underWay  *shared.Answers[string, description] // by their parts
 }
 
@@ -30,8 +35,8 @@ type description struct {
 	response *extensionv1.Node
 }
 
-func newDescriptions(inspector Inspector) *descriptions {
-	return &descriptions{inspector: inspector, underWay: shared.New[string, description](gather, waitsAfter)}
+func newDescriptions(inspector Inspector, annotate func(*extensionv1.Node)) *descriptions {
+	return &descriptions{inspector: inspector, annotate: annotate, underWay: shared.New[string, description](gather, maxWait)}
 }
 
 // describe returns a description that begins after the call.
@@ -49,6 +54,9 @@ func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*exten
 		found, err := s.inspector.Describe(node.WithWaits(ctx, &d.waits), parts...)
 		if err == nil {
 			d.response = WireNode(found)
+		}
+		if err == nil && s.annotate != nil {
+			s.annotate(d.response)
 		}
 		return err
 	})

@@ -14,17 +14,10 @@ import (
 
 // slowInspector numbers its descriptions, each of which takes a second.
 type slowInspector struct {
+	Inspector
 	mu       sync.Mutex
 	begun    int
 	canceled int
-}
-
-func (i *slowInspector) FindDisk(context.Context, node.Query) (*node.Disk, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (i *slowInspector) DescribeVolumes(context.Context, ...string) ([]node.Volume, error) {
-	return nil, errors.ErrUnsupported
 }
 
 func (i *slowInspector) Describe(ctx context.Context, _ ...node.Part) (*node.Description, error) {
@@ -54,7 +47,7 @@ func begun() {
 func TestDescriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inspector := &slowInspector{}
-		s := newDescriptions(inspector)
+		s := newDescriptions(inspector, nil)
 		var wg sync.WaitGroup
 		ask := func(want string, parts ...node.Part) {
 			wg.Go(func() {
@@ -85,7 +78,7 @@ func TestDescriptions(t *testing.T) {
 func TestDescriptions_Leave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inspector := &slowInspector{}
-		s := newDescriptions(inspector)
+		s := newDescriptions(inspector, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { // begins, and leaves
@@ -118,10 +111,10 @@ func TestDescriptions_Leave(t *testing.T) {
 // TestDescriptions_LittleTime: a caller with little time gets a description of its own, which hurries.
 func TestDescriptions_LittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newDescriptions(&slowInspector{})
+		s := newDescriptions(&slowInspector{}, nil)
 		go func() { _, _ = s.describe(t.Context()) }()
 		begun()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		begin := time.Now()
 		if got, err := s.describe(ctx); err != nil || got.Problems[0] != "2" || time.Since(begin) != time.Second {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -20,6 +21,7 @@ import (
 type Inspector interface {
 	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
 	DescribeVolumes(ctx context.Context, ids ...string) ([]node.Volume, error)
+	SessionsOf(ctx context.Context, names ...string) ([]node.Session, error)
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
@@ -50,11 +52,19 @@ func newInspectorV1(s Services) any {
 	if s.Inspector == nil {
 		return nil
 	}
-	return inspectorV1{s.Inspector, newDescriptions(s.Inspector)}
+	return inspectorV1{s.Inspector, newDescriptions(s.Inspector, s.Annotate)}
 }
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
-	if len(in.OnlyVolumeIds) > 0 {
+	switch {
+	case len(in.OnlyVolumeIds) == 0:
+	case in.Sessions:
+		found, err := s.inspector.SessionsOf(ctx, in.OnlyVolumeIds...)
+		if err != nil {
+			return nil, err
+		}
+		return WireNode(&node.Description{Sessions: found, SessionsListed: true}), nil
+	default:
 		found, err := s.inspector.DescribeVolumes(ctx, in.OnlyVolumeIds...)
 		if err != nil {
 			return nil, err
@@ -115,6 +125,10 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	out := &extensionv1.Node{
 		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed,
 		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: lineTexts(found.Problems),
+		Version: version.String(),
+	}
+	for _, p := range found.Pods {
+		out.Pods = append(out.Pods, &extensionv1.Pod{Uid: wireText(p.UID), Namespace: wireText(p.Namespace), Name: wireText(p.Name)})
 	}
 	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, wireDisk(d))
@@ -124,11 +138,12 @@ func WireNode(found *node.Description) *extensionv1.Node {
 			Id: v.ID, State: string(v.State), FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
 			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
+			Dirty: v.Dirty, Damage: string(v.Damage),
 		})
 	}
 	for _, l := range found.Links {
 		out.Links = append(out.Links, &extensionv1.Link{
-			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: lineText(wireText(l.Problem)), Target: wireText(l.Target), Share: wireText(l.Share),
 		})
 	}
 	for _, share := range found.Shares {
@@ -156,13 +171,22 @@ func wireShare(share node.Share) *extensionv1.Share {
 func (s inspectorV1) FindDisk(ctx context.Context, in *extensionv1.FindDiskRequest) (*extensionv1.Disk, error) {
 	const op = "find disk with"
 	keys := cmp.Or(in.Disk, &extensionv1.Disk{})
-	if err := onlyFields(op, keys, "number", "device", "size_bytes", "serial_number", "page83", "bus", "model", "scsi_address", "nvme_namespace_id", "eui64", "nguid"); err != nil {
+	if err := onlyFields(op, keys, "number", "device", "size_bytes", "serial_number", "page83", "bus", "model", "scsi_address", "nvme_namespace_id", "eui64", "nguid", "partitions"); err != nil {
 		return nil, err
 	}
 	query := node.Query{
 		Number: keys.Number, Path: keys.Device, Bus: keys.Bus, Model: keys.Model, Serial: keys.SerialNumber, SerialPrefix: in.SerialNumberPrefix,
 		Page83: keys.Page83, LUN: in.LunId, Adapter: in.Adapter, NamespaceID: keys.NvmeNamespaceId, EUI64: keys.Eui64, NGUID: keys.Nguid,
 		Size: keys.GetSizeBytes(),
+	}
+	switch partitions := keys.Partitions; {
+	case len(partitions) == 1:
+		if err := onlyFields(op, partitions[0], "id"); err != nil {
+			return nil, err
+		}
+		query.Partition = partitions[0].Id
+	case len(partitions) > 1:
+		return nil, winerr.New(winerr.Invalid, op, "", "it has the ids of %d partitions; one is enough", len(partitions))
 	}
 	if text := keys.ScsiAddress; text != "" {
 		var a node.SCSIAddress
@@ -183,7 +207,7 @@ func wireDisk(d node.Disk) *extensionv1.Disk {
 		Number: d.Number, Device: wireText(d.Path), SizeBytes: d.Size, Online: d.Online, OfflineReason: d.OfflineReason, ReadOnly: d.ReadOnly,
 		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.Serial), Page83: wireText(d.Page83),
 		Bus: d.Bus, Model: wireText(d.Model), NvmeNamespaceId: d.NamespaceID, Eui64: d.EUI64, Nguid: d.NGUID,
-		Problems: lineTexts(d.Problems),
+		Health: d.Health, HealthReason: d.HealthReason, Problems: lineTexts(d.Problems),
 	}
 	if at := d.Location; at != nil {
 		out.Location = wireText(strings.Join([]string{at.Adapter, at.Bus, at.Target, at.LUNID}, ":"))

@@ -95,6 +95,8 @@ func Endpoints() []Endpoint {
 type Services struct {
 	// Inspector describes the node; nil if that is not allowed. See Describes.
 	Inspector Inspector
+	// Annotate adds to a description what the daemon has learned before; may be nil.
+	Annotate func(*extensionv1.Node)
 	// Healer finds and removes stale mounts; nil if there is none.
 	Healer Healer
 
@@ -140,6 +142,8 @@ var extensions = []struct {
 	{inspectorGroup, &extensionv1.Inspector_ServiceDesc, newInspectorV1},
 	{"disk", &extensionv1.DiskReadOnly_ServiceDesc, newReadOnlyV1},
 	{"volume", &extensionv1.VolumeFormat_ServiceDesc, newFormatV1},
+	{"volume", &extensionv1.VolumeHealth_ServiceDesc, newHealthV1},
+	{"volume", &extensionv1.VolumeFlush_ServiceDesc, newFlushV1},
 	{"smb", &extensionv1.ShareMapping_ServiceDesc, newShareV1},
 	{"filesystem", &extensionv1.Paths_ServiceDesc, newPathsV1},
 	{HealGroup, &extensionv1.Healer_ServiceDesc, newHealV1},

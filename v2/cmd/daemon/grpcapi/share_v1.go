@@ -28,3 +28,7 @@ func (s shareV1) NewSmbGlobalMapping(ctx context.Context, in *extensionv1.NewSmb
 	}
 	return empty[emptypb.Empty](s.shares.NewSMBGlobalMapping(ctx, request))
 }
+
+func (s shareV1) RemoveSmbGlobalMapping(ctx context.Context, in *extensionv1.RemoveSmbGlobalMappingRequest) (*emptypb.Empty, error) {
+	return empty[emptypb.Empty](s.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: in.RemotePath, ExceptLink: in.ExceptLink}))
+}

@@ -4,13 +4,16 @@ import (
 	"errors"
 
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
-// Status turns an error into a gRPC status: the code of its class, its text, and the Windows
-// code as a detail if there is one. It returns nil for nil, and an error that already has a
+// Status turns an error into a gRPC status: the code of its class, its text, and as details the Windows
+// code if there is one, and disks that cannot be distinguished. It returns nil for nil, and an error that already has a
 // status unchanged.
 func Status(err error) error {
 	if err == nil {
@@ -20,13 +23,21 @@ func Status(err error) error {
 		return err
 	}
 	answer := status.New(failure.Code(err), messageText(err.Error()))
+	var details []protoadapt.MessageV1
 	if code, ok := failure.WindowsCode(err); ok {
-		if detailed, err := answer.WithDetails(&api.WindowsError{Code: code}); err == nil {
-			answer = detailed
-		}
+		details = append(details, &api.WindowsError{Code: code})
+	}
+	if ambiguous := (*node.AmbiguousError)(nil); errors.As(err, &ambiguous) {
+		details = append(details, &extensionv1.AmbiguousDisks{Numbers: ambiguous.Numbers(maxAmbiguous)})
+	}
+	if detailed, err := answer.WithDetails(details...); err == nil {
+		answer = detailed
 	}
 	return answer.Err()
 }
+
+// maxAmbiguous is how many disks a status names, for the reason of maxMessage.
+const maxAmbiguous = 64
 
 // maxMessage limits a status message. It is sent in a header, where a byte that is not ASCII
 // takes three, and again in the header of the details. Clients in other languages refuse

@@ -13,9 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/client/api"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 func TestStatus_EveryKind(t *testing.T) {
@@ -46,6 +48,18 @@ func TestStatus_EveryKind(t *testing.T) {
 				t.Errorf("Status(%v) = %v, want code %v and the error's text", err, got, code)
 			}
 		}
+	}
+}
+
+// TestStatus_Ambiguous: the disks are a detail, and not too many for a header.
+func TestStatus_Ambiguous(t *testing.T) {
+	err := &node.AmbiguousError{Query: node.Query{Bus: "scsi"}}
+	for n := range uint32(1000) {
+		err.Candidates = append(err.Candidates, node.Disk{Number: &n})
+	}
+	details := status.Convert(grpcapi.Status(fmt.Errorf("x: %w", err))).Details()
+	if disks, ok := details[0].(*extensionv1.AmbiguousDisks); len(details) != 1 || !ok || len(disks.Numbers) != 64 {
+		t.Errorf("the details are %v", details)
 	}
 }
 

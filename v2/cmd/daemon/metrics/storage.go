@@ -26,7 +26,8 @@ type storage struct {
 type storageCount struct {
 	desc   *prometheus.Desc
 	value  int
-	labels []string // at most one value
+	labels []string
+	since  time.Time // of an age; then value is 0
 }
 
 func storageDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -34,14 +35,16 @@ func storageDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	storageWarnings = storageDesc("warnings", "Problems of the node's storage, by kind; 'csi-proxyctl node' shows them.", "kind")
+	storageWarnings = storageDesc("warnings", "Problems of the node's storage, by kind and severity; 'csi-proxyctl node' shows them.", "kind", "severity")
+	storageOldest   = storageDesc("warning_age_seconds", "How long the daemon has seen the oldest problem of a severity; 0 if there is none.", "severity")
+	storagePodsHurt = storageDesc("pods_hurt", "Pods that problems of the storage hurt now.")
 	storageDisks    = storageDesc("disks", "Disks, by state: online, offline, read-only, or unknown if the disk does not answer.", "state")
 	storageVolumes  = storageDesc("volumes", "Volumes, by percent of their space that is used.", "fill")
 	storageMappings = storageDesc("mappings", "SMB mappings, by the status that Windows reports, which does not change when a server fails silently.", "status")
 	storageStale    = storageDesc("stale_links", "Mounted folders and links in the working directories that lead nowhere.")
 	storageAge      = storageDesc("description_age_seconds", "Time since the other storage metrics were read, or since the start if they never were.")
 
-	storageDescs = []*prometheus.Desc{storageWarnings, storageDisks, storageVolumes, storageMappings, storageStale, storageAge}
+	storageDescs = []*prometheus.Desc{storageWarnings, storageOldest, storagePodsHurt, storageDisks, storageVolumes, storageMappings, storageStale, storageAge}
 )
 
 // The values of labels. All of them are in every scrape, also those with no object: an alert on a
@@ -93,7 +96,11 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 	defer s.mu.Unlock()
 	metrics <- prometheus.MustNewConstMetric(storageAge, prometheus.GaugeValue, s.now().Sub(s.at).Seconds())
 	for _, c := range s.counts {
-		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(c.value), c.labels...)
+		value := float64(c.value)
+		if !c.since.IsZero() {
+			value = max(0, s.now().Sub(c.since).Seconds())
+		}
+		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, value, c.labels...)
 	}
 }
 
@@ -101,17 +108,28 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 func count(node *extensionv1.Node) (all []storageCount) {
 	add := func(desc *prometheus.Desc, names []string, objects map[string]int) {
 		for _, name := range names {
-			all = append(all, storageCount{desc, objects[name], []string{name}})
+			all = append(all, storageCount{desc: desc, value: objects[name], labels: []string{name}})
 		}
 	}
-	kinds, found := []string{}, map[string]int{}
-	for _, kind := range warning.Kinds() {
-		kinds = append(kinds, string(kind))
+	found := warning.Find(node)
+	for _, severity := range warning.Severities() {
+		age := storageCount{desc: storageOldest, labels: []string{string(severity)}}
+		count := map[warning.Kind]int{}
+		for _, w := range found {
+			if w.Severity != severity {
+				continue
+			}
+			count[w.Kind]++
+			if w.Since != nil && (age.since.IsZero() || w.Since.Before(age.since)) {
+				age.since = *w.Since
+			}
+		}
+		for _, kind := range warning.Kinds() {
+			all = append(all, storageCount{desc: storageWarnings, value: count[kind], labels: []string{string(kind), string(severity)}})
+		}
+		all = append(all, age)
 	}
-	for _, w := range warning.Find(node) {
-		found[string(w.Kind)]++
-	}
-	add(storageWarnings, kinds, found)
+	all = append(all, storageCount{desc: storagePodsHurt, value: warning.PodsHurt(found)})
 
 	disks := map[string]int{}
 	for _, d := range node.GetDisks() {

@@ -48,6 +48,7 @@ type edge struct {
 	observer Observer        // may be nil
 	stopping context.Context //nolint:containedctx // ends the streams with the endpoint
 	version  metadata.MD     // the header of health checks; gRPC copies it
+	ownLog   bool            // the logger is not klog's, and handlers must learn of it
 }
 
 // unary observes and logs a call. It recovers panics twice: around the handler, so that the log line
@@ -88,6 +89,9 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 		// The published messages have no field for the version. This fails only without a
 		// connection.
 		_ = grpc.SetHeader(ctx, e.version)
+	}
+	if e.ownLog {
+		ctx = klog.NewContext(ctx, e.logger)
 	}
 	if err = checkDecoded(req); err == nil {
 		resp, err = handler(ctx, req)

@@ -31,6 +31,8 @@ type Notify struct {
 	Progress func()            // one more step of the start is done
 	Ready    func()            // the program serves
 	Warn     func(text string) // a problem for operators; the program continues
+	// Storage says that a problem of the storage hurts pods, or no longer does.
+	Storage func(hurts bool, text string)
 }
 
 // State is a state of the service, SERVICE_..., with the numbers of Windows.
@@ -72,6 +74,8 @@ const (
 	EventStopped = 2
 	EventFailed  = 3
 	EventWarning = 4
+	EventHurts   = 5
+	EventHealed  = 6
 )
 
 // ErrNotStarted means that the process was not started by the service manager.
@@ -132,6 +136,13 @@ func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 				Progress: func() { signal(steps) },
 				Ready:    func() { signal(ready) },
 				Warn:     func(text string) { m.warn(EventWarning, text) },
+				Storage: func(hurts bool, text string) {
+					if hurts {
+						m.warn(EventHurts, text)
+					} else {
+						m.info(EventHealed, text)
+					}
+				},
 			})
 		})
 	}()

@@ -5,17 +5,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/kubelet"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the
 // published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
 // the size 0.
 func Find(node *extensionv1.Node) []Warning {
-	f := finder{node: node, volumes: map[string]*extensionv1.Volume{}, silent: map[string][]*extensionv1.Disk{}, explained: map[string]bool{}}
+	f := finder{
+		node: node, volumes: map[string]*extensionv1.Volume{}, silent: map[string][]*extensionv1.Disk{}, explained: map[string]bool{},
+		since: map[problem]time.Time{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},
+	}
+	if f.limits == (Limits{}) {
+		f.limits = DefaultLimits
+	}
+	for _, s := range node.GetSince() {
+		f.since[problem{Kind(s.GetKind()), Object{Type(s.GetType()), s.GetId()}}] = time.Unix(s.GetUnix(), 0).UTC()
+	}
 	for _, v := range node.GetVolumes() {
 		f.volumes[v.GetId()] = v
 	}
@@ -27,7 +36,7 @@ func Find(node *extensionv1.Node) []Warning {
 		}
 	}
 	for _, text := range node.GetProblems() {
-		f.add(Warning{Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "read the daemon's log"})
+		f.add(Warning{Severity: WillHurt, Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "it is not known whether what belongs to it is well; read the daemon's log"})
 	}
 	// A session explains its disks, a disk its volumes, and a volume its links.
 	for _, s := range node.GetSessions() {
@@ -44,7 +53,7 @@ func Find(node *extensionv1.Node) []Warning {
 	}
 	if n := len(node.GetShares()); n >= manyMappings {
 		f.add(Warning{
-			Kind: ManyMappings, Object: Object{Type: Node},
+			Severity: WillHurt, Kind: ManyMappings, Object: Object{Type: Node},
 			Text:   fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
 			Advice: "unmap shares that no link uses with csi-proxyctl smb unmap SHARE, or move pods to another node",
 		})
@@ -62,21 +71,59 @@ type finder struct {
 	// explained are the ids of volumes, the paths of links and the names of disks that a warning names
 	// as affected.
 	explained map[string]bool
+	since     map[problem]time.Time
+	limits    Limits
 	found     []Warning
 }
 
 func (f *finder) add(w Warning) {
-	if w.Affects == nil {
-		w.Affects = []string{}
-	}
 	for _, name := range w.Affects {
 		f.explained[name] = true
+	}
+	if since, known := f.since[problem{w.Kind, w.Object}]; known {
+		w.Since = &since
+	}
+	if w = w.complete(); w.Severity == Note && !f.node.GetLinksSearched() && (w.Kind == Full || !w.Kind.works()) { // it is unknown who uses it
+		w.Severity = WillHurt
 	}
 	f.found = append(f.found, w)
 }
 
-// noCommand begins the advice if csi-proxyctl cannot help.
-const noCommand = "no command of csi-proxyctl helps: "
+// complete adds whom a warning hurts, and how much unless it says so.
+func (w Warning) complete() Warning {
+	w.Affects = append([]string{}, w.Affects...)
+	w.Pods, w.PVs = []string{}, []string{}
+	inUse := false
+	for _, name := range append([]string{w.Object.ID}, w.Affects...) {
+		path, ok := kubelet.Parse(name)
+		inUse = inUse || ok
+		for list, name := range map[*[]string]string{&w.Pods: path.PodUID, &w.PVs: path.PV} {
+			if at, known := slices.BinarySearch(*list, name); name != "" && !known {
+				*list = slices.Insert(*list, at, name)
+			}
+		}
+	}
+	switch {
+	case w.Severity != "":
+	case len(w.Pods) > 0 && !w.Kind.works():
+		w.Severity = Hurts
+	case inUse && w.Kind != Lagging:
+		w.Severity = WillHurt
+	default:
+		w.Severity = Note
+	}
+	return w
+}
+
+// works reports whether what has a problem of this kind can be used, at least for reading.
+func (k Kind) works() bool {
+	return slices.Contains([]Kind{FailingDisk, Damaged, Dirty, Full, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}, k)
+}
+
+// New returns a warning about what cannot be found in a description.
+func New(kind Kind, object Object, text, advice string) Warning {
+	return Warning{Kind: kind, Object: object, Text: text, Advice: advice}.complete()
+}
 
 func (f *finder) session(s *extensionv1.Session) {
 	object := Object{Session, s.GetTarget()}
@@ -94,12 +141,15 @@ func (f *finder) session(s *extensionv1.Session) {
 	default:
 		return
 	}
-	w := Warning{Kind: DeadSession, Object: object, Text: text, Advice: noCommand + "check the target, its portal and the network"}
+	w := Warning{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text, Advice: "check the target, its portal and the network"}
 	for _, d := range f.node.GetDisks() {
 		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
 			w.Affects = append(w.Affects, DiskObject(d).Name())
 			w.Affects = append(w.Affects, f.behind(d)...)
 		}
+	}
+	if len(w.complete().Pods) > 0 {
+		w.Severity = Hurts
 	}
 	f.add(w)
 }
@@ -128,24 +178,37 @@ func (f *finder) disk(d *extensionv1.Disk) {
 		affected = f.behind(d)
 	}
 	for _, text := range d.GetProblems() {
-		f.add(Warning{
-			Kind: NoAnswer, Object: object, Text: text, Affects: affected,
-			Advice: noCommand + "a disk with I/O errors is dying, replace it; one that hangs may answer when its controller has reset it",
-		})
+		w := Warning{Kind: NoAnswer, Object: object, Text: text, Affects: affected, Advice: adviceOf(text)}
+		switch nothing := len(affected) == 0 && len(d.GetPartitions()) == 0; {
+		case d.GetSystem() && silent(d): // all pods need it
+			w.Severity = Hurts
+		case silent(d) && nothing && d.GetPartitionStyle() == "": // it is unknown what is on it
+			w.Severity = WillHurt
+		}
+		f.add(w)
 		affected = nil
 	}
 	if d.Online != nil && !d.GetOnline() {
 		f.offline(d)
 	}
+	f.diskHealth(d)
 	if d.GetReadOnly() {
-		w := Warning{Kind: ReadOnly, Object: object, Text: "read-only: writes fail", Advice: "first find out who made it read-only, and why"}
+		w := Warning{Kind: ReadOnly, Object: object, Text: "read-only: writes fail", Affects: f.pathsOn(d), Advice: "first find out who made it read-only, and why"}
 		if d.Number == nil || d.GetSystem() {
-			w.Advice = noCommand + "it is the disk of Windows, or its number is unknown"
+			w.Advice = "it is the disk of Windows, or its number is unknown: clear the attribute with diskpart"
 		} else {
 			w.Run = fmt.Sprintf("csi-proxyctl disk writable %d", d.GetNumber())
 		}
 		f.add(w)
 	}
+}
+
+// adviceOf says what to do about a disk or volume that fails or does not answer.
+func adviceOf(text string) string {
+	if strings.Contains(text, "(Windows error ") {
+		return "it fails: cordon the node, move the pods, and replace the disk; what it held comes from a backup"
+	}
+	return "it hangs: cordon the node and move the pods; then detach the disk and attach it again, or wait until its controller has reset it; nothing is lost yet"
 }
 
 // behind returns what a disk that is offline or silent keeps from working: its volumes that do not
@@ -173,7 +236,7 @@ func (f *finder) behind(d *extensionv1.Disk) []string {
 	for _, l := range f.node.GetLinks() {
 		v := f.volumes[l.GetVolumeId()]
 		works := v != nil && v.GetState() != extensionv1.VolumeUnknown && v.GetState() != extensionv1.VolumeOffline
-		waits := l.GetVolumeId() == "" && l.GetTarget() == "" && f.onlyCauseOf([]string{l.GetStale()}, d)
+		waits := l.GetVolumeId() == "" && f.onlyCauseOf([]string{l.GetProblem()}, d)
 		if (ids[l.GetVolumeId()] && !works || waits) && !slices.Contains(affected, l.GetPath()) {
 			affected = append(affected, l.GetPath())
 		}
@@ -239,11 +302,14 @@ func (f *finder) offline(d *extensionv1.Disk) {
 		return
 	}
 	w := Warning{Kind: Offline, Object: DiskObject(d), Text: text, Affects: affected}
+	if len(affected) == 0 { // what should use it cannot
+		w.Severity = WillHurt
+	}
 	switch {
 	case d.Number == nil:
-		w.Advice = noCommand + "its number is unknown"
+		w.Advice = "its number is unknown: bring it online with diskpart"
 	case collision:
-		w.Advice = noCommand + "detach the copy, or give it an id of its own with diskpart, uniqueid disk"
+		w.Advice = "detach the copy, or give it an id of its own with diskpart, uniqueid disk"
 	default:
 		w.Run, w.Advice = fmt.Sprintf("csi-proxyctl disk online %d", d.GetNumber()), "if it stays offline, look for the reason in the event log"
 	}
@@ -276,39 +342,64 @@ func (f *finder) volume(v *extensionv1.Volume) {
 		if i > 0 || v.GetState() != extensionv1.VolumeUnknown {
 			affects = nil
 		}
-		warn(NoAnswer, text, noCommand+"look at its disk; a disk with I/O errors is dying", affects)
+		warn(NoAnswer, text, adviceOf(text), affects)
 	}
 	switch v.GetState() {
 	case extensionv1.VolumeRaw:
-		warn(Raw, "RAW: no file system", noCommand+"a driver formats a new volume; if it had data, run chkdsk", affected)
+		warn(Raw, "RAW: no file system", "a driver formats a new volume; if it had data, run chkdsk", affected)
 	case extensionv1.VolumeLocked:
-		warn(Locked, "locked by BitLocker: unlock it to read it", noCommand+"unlock it with manage-bde -unlock", affected)
+		warn(Locked, "locked by BitLocker: unlock it to read it", "unlock it with manage-bde -unlock", affected)
 	case extensionv1.VolumeOffline:
-		warn(Offline, "offline: the volume does not answer", noCommand+"bring it online with mountvol or diskpart, online volume", affected)
+		warn(Offline, "offline: the volume does not answer", "bring it online with mountvol or diskpart, online volume", affected)
 	default:
 	}
 	readOnly := v.GetReadOnly()
 	if readOnly && !f.onReadOnlyDisk(v) {
-		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", affected)
+		warn(ReadOnly, "read-only: writes fail", "clear the attribute with diskpart, attributes volume clear readonly", affected)
 	}
-	if used, ok := full(v); ok && !readOnly {
-		advice := noCommand + "remove files from it"
-		if drive(v) == "" { // drivers assign no letters
-			advice += ", or grow its claim"
-		}
-		warn(Full, fmt.Sprintf("%s%d%% full: %s of %s used", drive(v), used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
-			advice, slices.DeleteFunc(affected, isDrive))
-	}
-	f.lag(v)
+	f.health(v, affected)
+	f.space(v, affected)
 }
 
-// full returns how full a volume is, in whole percent, and whether that is a warning. Only a volume
-// without any free space is 100% full.
-func full(v *extensionv1.Volume) (percent int64, warn bool) {
-	if v.TotalBytes == nil || v.UsedBytes == nil || v.GetTotalBytes() <= 0 {
-		return 0, false
+// diskHealth warns of a disk that expects to fail. One that fails has said so before.
+func (f *finder) diskHealth(d *extensionv1.Disk) {
+	if d.GetHealth() != "warning" && d.GetHealth() != "unhealthy" || silent(d) {
+		return
 	}
-	return int64(float64(v.GetUsedBytes()) / float64(v.GetTotalBytes()) * 100), v.GetUsedBytes() > v.GetTotalBytes()/10*9
+	text := map[string]string{"warning": "Windows says that it is in trouble", "unhealthy": "Windows says that it does not work"}[d.GetHealth()]
+	if reason := d.GetHealthReason(); reason != "" {
+		text += ": " + reason
+	}
+	f.add(Warning{
+		Severity: WillHurt, Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d),
+		Advice: "back up what is on it, move the pods, and replace the disk",
+	})
+}
+
+// health warns of a volume whose file system is not well.
+func (f *finder) health(v *extensionv1.Volume, affected []string) {
+	w := Warning{Kind: Damaged, Object: Object{Volume, v.GetId()}, Affects: affected, Run: "csi-proxyctl volume repair " + ShortID(v.GetId())}
+	switch v.GetDamage() {
+	case "scan needed":
+		w.Text, w.Run = "its file system has met damage: scan needed", "csi-proxyctl volume check "+ShortID(v.GetId())+" --scan"
+	case "spot fix needed":
+		w.Text, w.Advice = "its file system is damaged: spot fix needed", "stop the pods that use it first: the volume is away for seconds"
+	case "offline repair needed":
+		w.Text, w.Run = "its file system is damaged: offline repair needed", w.Run+" --offline"
+		w.Advice = "back it up, and stop the pods that use it first: the volume is away until the end"
+	default:
+		if !v.GetDirty() {
+			return
+		}
+		w.Kind, w.Text = Dirty, "dirty: it was not unmounted properly, and may be damaged"
+		w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
+	}
+	if slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return d.GetSystem() && d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
+	}) {
+		w.Run, w.Advice = "", "it is on the system disk, which csi-proxy does not change: Windows checks it at the next start, or run Repair-Volume"
+	}
+	f.add(w)
 }
 
 // drive names the drive of a volume, if it has one, at the beginning of a text.
@@ -335,26 +426,42 @@ func (f *finder) pathsTo(v *extensionv1.Volume) []string {
 	return paths
 }
 
+// pathsOn returns the mounts and links that lead to volumes on a disk.
+func (f *finder) pathsOn(d *extensionv1.Disk) (paths []string) {
+	for _, v := range f.node.GetVolumes() {
+		if d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) {
+			paths = append(paths, f.pathsTo(v)...)
+		}
+	}
+	return slices.DeleteFunc(paths, isDrive)
+}
+
 func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
 	return slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
 		return d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) && d.GetReadOnly()
 	})
 }
 
-// share warns of a mapping that does not work. Windows disconnects mappings that are idle and connects
-// them again, so that only Answers reports those.
+// share warns of a mapping that does not work, or that links need and Windows has disconnected. It also disconnects
+// mappings that are idle, and connects them when a pod opens them: only opening the share distinguishes these.
 func (f *finder) share(s *extensionv1.Share) {
-	object := Object{Share, s.GetRemote()}
-	dead := s.Answers != nil && !s.GetAnswers() || s.Answers == nil && (s.GetStatus() == "network error" || s.GetStatus() == "unavailable")
+	object, status := Object{Share, s.GetRemote()}, s.GetStatus()
+	w := Warning{
+		Kind: DeadShare, Object: object, Text: "Windows says: " + status, Affects: s.GetLinks(),
+		Advice: "check the server and the network; if the password has changed, run " + mapAgain(s.GetRemote(), s.GetUser()),
+	}
 	switch {
-	case dead:
-		w := Warning{
-			Kind: DeadShare, Object: object, Text: "Windows says: " + s.GetStatus(), Affects: s.GetLinks(),
-			Advice: "check the server and the network; if the password has changed, run " + mapAgain(s.GetRemote(), s.GetUser()),
-		}
+	case s.Answers != nil && !s.GetAnswers():
 		if len(s.GetProblems()) > 0 {
 			w.Text = s.GetProblems()[0]
 		}
+		f.add(w)
+	case s.Answers == nil && (status == "network error" || status == "unavailable"):
+		f.add(w)
+	case s.Answers == nil && status == "disconnected" && len(s.GetLinks()) > 0:
+		w.Severity = WillHurt
+		w.Text += ", because its server is gone or because it was idle"
+		w.Advice = "find out with csi-proxyctl node --ask-shares, which opens it; then " + w.Advice
 		f.add(w)
 	case len(s.GetProblems()) > 0:
 		for _, text := range s.GetProblems() {
@@ -362,7 +469,7 @@ func (f *finder) share(s *extensionv1.Share) {
 		}
 	}
 	if s.GetRemovalWaits() && f.allLinksKnown() && len(s.GetLinks()) == 0 {
-		w := Warning{Kind: WaitingRemoval, Object: object, Text: "a driver has unmapped it, no link uses it, and it is still mapped", Run: command("smb unmap", s.GetRemote())}
+		w = Warning{Kind: WaitingRemoval, Object: object, Text: "a driver has unmapped it, no link uses it, and it is still mapped", Run: command("smb unmap", s.GetRemote())}
 		if w.Run == "" {
 			w.Advice = "unmap it with csi-proxyctl smb unmap SHARE"
 		}
@@ -380,30 +487,44 @@ func mapAgain(share, user string) string {
 	if line == "" {
 		line = "csi-proxyctl smb map SHARE"
 	}
-	if user == "" || !quotable(user) {
-		return line + " --user USER"
+	if user = strings.TrimPrefix(command("", user), "csi-proxyctl  "); user == "" {
+		user = "USER"
 	}
-	return line + " --user '" + user + "'"
+	return line + " --user " + user
 }
 
 // unmappedShares warns of shares that links lead into and that are not mapped.
 func (f *finder) unmappedShares() {
 	var shares []string
-	links := map[string][]string{}
+	links := map[string][]*extensionv1.Link{}
 	for _, l := range f.node.GetLinks() {
 		if share := l.GetShare(); share != "" {
 			if links[share] == nil {
 				shares = append(shares, share)
 			}
-			links[share] = append(links[share], l.GetPath())
+			links[share] = append(links[share], l)
 		}
 	}
 	for _, share := range shares {
-		f.add(Warning{
-			Kind: DeadShare, Object: Object{Share, share}, Affects: links[share],
-			Text: fmt.Sprintf("not mapped, but links lead into it (%d)", len(links[share])), Run: "csi-proxyctl node heal",
-			Advice: "or map it again with " + mapAgain(share, ""),
-		})
+		w := Warning{
+			Kind: DeadShare, Object: Object{Share, share}, Text: fmt.Sprintf("not mapped, but links lead into it (%d)", len(links[share])),
+			Advice: "map it again with " + mapAgain(share, ""),
+		}
+		for _, l := range links[share] {
+			w.Affects = append(w.Affects, l.GetPath())
+			w.heal(l)
+		}
+		f.add(w)
+	}
+}
+
+// heal adds what the daemon's healer said last of a staging link.
+func (w *Warning) heal(l *extensionv1.Link) {
+	switch l.GetState() {
+	case extensionv1.StaleRemovable:
+		w.Run = "csi-proxyctl node heal"
+	case extensionv1.StaleKept:
+		w.Text += "; kept: " + l.GetReason()
 	}
 }
 
@@ -413,7 +534,11 @@ func (f *finder) staleMounts() {
 	var causes []string
 	links := map[string][]*extensionv1.Link{}
 	for _, l := range f.node.GetLinks() {
-		if l.GetStale() == "" || f.explained[l.GetPath()] {
+		if l.GetStale() == "" && l.GetProblem() == "" || f.explained[l.GetPath()] {
+			continue
+		}
+		if l.GetStale() == "" { // it may be well
+			f.add(Warning{Kind: NoAnswer, Object: Object{Mount, l.GetPath()}, Text: l.GetProblem(), Advice: "look at the disk or server that it leads to, and keep it: what does not answer is not gone"})
 			continue
 		}
 		cause := l.GetTarget()
@@ -451,11 +576,19 @@ func (f *finder) staleMount(links []*extensionv1.Link) {
 		}
 	}
 	if staged >= 0 {
-		w.Run, w.Advice = "csi-proxyctl node heal", "attach its disk again if the volume still exists"
+		w.heal(first)
+		switch w.Advice = "attach its disk again"; first.GetState() {
+		case extensionv1.StaleRemovable:
+			w.Advice = "or attach its disk again, if the volume still exists"
+		case extensionv1.StaleKept:
+			w.Advice += ", or end what keeps it: then csi-proxyctl node heal removes it"
+		default:
+			w.Advice += "; if the volume is gone for good, csi-proxyctl node heal says whether the mount can go"
+		}
 	} else if w.Run = command("fs rmdir", first.GetPath()); w.Run != "" {
 		w.Advice = "only if no pod needs it; kubelet removes the links of pods that end"
 	} else {
-		w.Advice = "remove it with csi-proxyctl fs rmdir PATH if no pod needs it; its name is not safe to copy into a command"
+		w.Advice = "remove it with csi-proxyctl fs rmdir if no pod needs it; its name is not safe to copy into a command"
 	}
 	f.add(w)
 }

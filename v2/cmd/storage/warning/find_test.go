@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
@@ -70,20 +72,20 @@ var cases = map[string]struct {
 	// One cause is one warning.
 	"offline, in use": {
 		node(disks{disk(1, 1, offline)}, nil, stale(staging, 1), stale(pod, 1)),
-		"offline: disk 1: csi-proxyctl disk online 1: " + staging + ", " + pod,
+		"hurts offline: disk 1: csi-proxyctl disk online 1: " + staging + ", " + pod,
 	},
 	// A driver takes a disk offline when it unstages its volume.
 	"offline, unstaged":    {node(disks{disk(1, 1, offline)}, nil), ""},
 	"offline by policy":    {node(disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.OfflineReason = "policy" })}, nil), ""},
-	"offline by collision": {node(disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.OfflineReason = "collision with disk 2" })}, nil), "offline: disk 1: : "},
+	"offline by collision": {node(disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.OfflineReason = "collision with disk 2" })}, nil), "will-hurt offline: disk 1: : "},
 	"offline, links unknown": {
 		&extensionv1.Node{Disks: disks{disk(1, 1, offline)}},
-		"offline: disk 1: csi-proxyctl disk online 1: ",
+		"will-hurt offline: disk 1: csi-proxyctl disk online 1: ",
 	},
 	// A link that the search has missed may need the disk, or the share.
 	"offline, links failed": {
 		&extensionv1.Node{Disks: disks{disk(1, 1, offline)}, LinksSearched: true, LinksFailed: true},
-		"offline: disk 1: csi-proxyctl disk online 1: ",
+		"will-hurt offline: disk 1: csi-proxyctl disk online 1: ",
 	},
 	"waiting removal, links failed": {
 		&extensionv1.Node{Shares: []*extensionv1.Share{{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)}}, LinksSearched: true, LinksFailed: true}, "",
@@ -93,16 +95,16 @@ var cases = map[string]struct {
 	},
 	"offline disk, another volume is gone": {
 		node(disks{disk(1, 1, offline)}, nil, stale(staging, 1), stale(pod, 2)),
-		"offline: disk 1: csi-proxyctl disk online 1: " + staging + "\n" +
-			"stale-mount: " + pod + ": csi-proxyctl fs rmdir '" + pod + "': ",
+		"hurts stale-mount: " + pod + ": csi-proxyctl fs rmdir " + strings.ReplaceAll(pod, `\`, "/") + ": \n" +
+			"will-hurt offline: disk 1: csi-proxyctl disk online 1: " + staging,
 	},
 	"silent disk with its volume": {
 		node(disks{
 			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
 			{Number: new(uint32(2)), Problems: []string{"it does not answer: the device reported an I/O error"}},
 		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: []string{"disk, file system: no answer in time"}}},
-			&extensionv1.Link{Path: pod, Stale: "where it leads: no answer in time"}),
-		"no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nno-answer: disk 2: : ",
+			&extensionv1.Link{Path: pod, Problem: "where it leads: no answer in time"}),
+		"hurts no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nwill-hurt no-answer: disk 2: : ",
 	},
 	// Which of the disks has the volume is unknown.
 	"two silent disks": {
@@ -110,22 +112,23 @@ var cases = map[string]struct {
 			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
 			{Number: new(uint32(2)), Problems: []string{"it does not answer: no answer in time"}},
 		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: []string{"disk, file system: no answer in time"}}}),
-		"no-answer: disk 1: : \nno-answer: disk 2: : \nno-answer: volume 1: : " + staging,
+		"will-hurt no-answer: disk 1: : \nwill-hurt no-answer: disk 2: : \nwill-hurt no-answer: volume 1: : " + staging,
 	},
 	"dead session, silent disk": {
 		&extensionv1.Node{
 			Disks:    disks{{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}}},
 			Sessions: []*extensionv1.Session{{Target: "iqn.a", Disks: []uint32{1}}, {Target: "iqn.b", Connections: 1, Disks: []uint32{2}}, {Target: "iqn.c", Connections: 1}},
 		},
-		"dead-session: session iqn.a: : disk 1\ndead-session: session iqn.c: : ",
+		"will-hurt dead-session: session iqn.a: : disk 1\nwill-hurt dead-session: session iqn.c: : ",
 	},
 	"read-only disk": {
-		node(disks{disk(1, 1, func(d *extensionv1.Disk) { d.ReadOnly = new(true) })}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.ReadOnly = new(true) })}),
-		"read-only: disk 1: csi-proxyctl disk writable 1: ",
+		node(disks{disk(1, 1, func(d *extensionv1.Disk) { d.ReadOnly = new(true) })}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.ReadOnly = new(true) })},
+			&extensionv1.Link{Path: pod, VolumeId: id(1)}),
+		"will-hurt read-only: disk 1: csi-proxyctl disk writable 1: " + pod,
 	},
 	"read-only partition": {
 		node(disks{disk(1, 1)}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.ReadOnly, v.MountPaths = new(true), []string{staging} })}),
-		"read-only: volume 1: : " + staging,
+		"will-hurt read-only: volume 1: : " + staging,
 	},
 	"volumes": {
 		node(disks{disk(1, 1), disk(2, 2), disk(3, 3), disk(4, 4)}, volumes{
@@ -134,24 +137,40 @@ var cases = map[string]struct {
 			volume(3, 3, func(v *extensionv1.Volume) { v.State = extensionv1.VolumeOffline }),
 			volume(4, 4, func(v *extensionv1.Volume) { v.TotalBytes, v.UsedBytes = new(5*gib), new(5*gib-1) }),
 		}),
-		"offline: volume 3: : \nlocked: volume 2: : \nfull: volume 4: : \nraw: volume 1: : \nlagging: volume 4: csi-proxyctl volume resize 4 max: ",
+		"note offline: volume 3: : \nnote locked: volume 2: : \nnote full: volume 4: csi-proxyctl volume resize 4 max: \nnote raw: volume 1: : ",
+	},
+	"grown": {
+		node(disks{disk(1, 1)}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.TotalBytes = new(5 * gib) })}),
+		"note lagging: volume 1: csi-proxyctl volume resize 1 max: ",
 	},
 	"stale mount": {
 		node(nil, nil, stale(pod, 9), stale(staging, 9)),
-		"stale-mount: " + staging + ": csi-proxyctl node heal: " + pod,
+		"hurts stale-mount: " + staging + ": : " + pod,
 	},
+	// What heals is the verdict of the healer.
+	"stale mount, removable": {
+		node(nil, nil, &extensionv1.Link{Path: staging, VolumeId: id(9), Stale: "x", State: extensionv1.StaleRemovable}),
+		"will-hurt stale-mount: " + staging + ": csi-proxyctl node heal: ",
+	},
+	"stale mount, kept": {
+		node(nil, nil, &extensionv1.Link{Path: staging, VolumeId: id(9), Stale: "x", State: extensionv1.StaleKept, Reason: "disk 3 is offline"}),
+		"will-hurt stale-mount: " + staging + ": : ",
+	},
+	// No answer is not gone.
+	"links that do not answer": {
+		node(nil, nil, &extensionv1.Link{Path: pod, Problem: "where it leads: no answer in time"}, &extensionv1.Link{Path: `C:\k\a`, Problem: "it leads in a circle"}),
+		"hurts no-answer: " + pod + ": : \n" + `note no-answer: C:\k\a: : `,
+	},
+	// The daemon does not look there, and it is not a problem.
+	"links that lead outside": {node(nil, nil, &extensionv1.Link{Path: pod, Target: `C:\nothing`}), ""},
 	"dangling links to one target": {
 		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "x", Target: `C:\k\none`}, &extensionv1.Link{Path: `C:\k\b`, Stale: "x", Target: `C:\k\none`}),
-		`stale-mount: C:\k\a: csi-proxyctl fs rmdir 'C:\k\a': C:\k\b`,
-	},
-	"circles": {
-		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "it leads in a circle"}, &extensionv1.Link{Path: `C:\k\b`, Stale: "it leads in a circle"}),
-		`stale-mount: C:\k\a: csi-proxyctl fs rmdir 'C:\k\a': ` + "\n" + `stale-mount: C:\k\b: csi-proxyctl fs rmdir 'C:\k\b': `,
+		`note stale-mount: C:\k\a: csi-proxyctl fs rmdir C:/k/a: C:\k\b`,
 	},
 	// A pod cannot make an operator run a command.
 	"hostile name": {
 		node(nil, nil, &extensionv1.Link{Path: `C:\k\a' & calc & '`, Stale: "x"}),
-		`stale-mount: C:\k\a' & calc & ': : `,
+		`note stale-mount: C:\k\a' & calc & ': : `,
 	},
 	"shares": {
 		&extensionv1.Node{LinksSearched: true, Shares: []*extensionv1.Share{
@@ -161,16 +180,31 @@ var cases = map[string]struct {
 			{Remote: `\\a\gone`, Status: "unavailable"},
 			{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)},
 		}, Links: []*extensionv1.Link{{Path: `C:\k\b`, Share: `\\a\unmapped`}, {Path: `C:\k\c`, Share: `\\a\unmapped`}}},
-		`dead-share: share \\a\dead: : ` + staging + "\n" +
-			`dead-share: share \\a\gone: : ` + "\n" +
-			`dead-share: share \\a\unmapped: csi-proxyctl node heal: C:\k\b, C:\k\c` + "\n" +
-			`waiting-removal: share \\a\left: csi-proxyctl smb unmap '\\a\left': `,
+		`will-hurt dead-share: share \\a\idle: : ` + pod + "\n" +
+			`will-hurt dead-share: share \\a\dead: : ` + staging + "\n" +
+			`note dead-share: share \\a\gone: : ` + "\n" +
+			`note dead-share: share \\a\unmapped: : C:\k\b, C:\k\c` + "\n" +
+			`note waiting-removal: share \\a\left: csi-proxyctl smb unmap //a/left: `,
 	},
 	"almost many mappings": {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 499)}, ""},
-	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "many-mappings: node: : "},
+	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "will-hurt many-mappings: node: : "},
 	"problems": {
 		&extensionv1.Node{Problems: []string{"links: x"}, Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
-		"no-answer: node: : \nno-answer: session iqn.a: : ",
+		"will-hurt no-answer: node: : \nwill-hurt no-answer: session iqn.a: : ",
+	},
+	"not well": {
+		node: node([]*extensionv1.Disk{disk(1, 1, func(d *extensionv1.Disk) { d.Health, d.HealthReason = "warning", "expects to fail" }), disk(2, 2), disk(3, 3), disk(4, 4), disk(5, 5)},
+			[]*extensionv1.Volume{
+				volume(1, 1),
+				volume(2, 2, func(v *extensionv1.Volume) { v.Dirty, v.MountPaths = new(true), []string{staging} }),
+				volume(3, 3, func(v *extensionv1.Volume) { v.Damage, v.Dirty = "spot fix needed", new(true) }),
+				volume(4, 4, func(v *extensionv1.Volume) { v.Damage = "offline repair needed" }),
+				volume(5, 5, func(v *extensionv1.Volume) { v.Damage, v.Dirty = "unknown", new(false) }),
+			}),
+		want: "will-hurt failing-disk: disk 1: : \n" +
+			"will-hurt dirty: volume 2: csi-proxyctl volume check 2 --scan: " + staging + "\n" +
+			"note damaged: volume 3: csi-proxyctl volume repair 3: \n" +
+			"note damaged: volume 4: csi-proxyctl volume repair 4 --offline: ",
 	},
 }
 
@@ -179,7 +213,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
 			for _, w := range warning.Find(c.node) {
-				lines = append(lines, fmt.Sprintf("%s: %s: %s: %s", w.Kind, w.Object.Name(), w.Run, strings.Join(w.Affects, ", ")))
+				lines = append(lines, fmt.Sprintf("%s %s: %s: %s: %s", w.Severity, w.Kind, w.Object.Name(), w.Run, strings.Join(w.Affects, ", ")))
 				if w.Run == "" && w.Advice == "" {
 					t.Errorf("%+v has no remedy, and does not say that there is none", w)
 				}
@@ -210,17 +244,80 @@ func TestFind_Kinds(t *testing.T) {
 	}
 }
 
+// TestFind_Full: percent and bytes count, and whom it hurts. What Windows made full is not.
 func TestFind_Full(t *testing.T) {
-	for used, want := range map[int64]string{
-		9 * gib: "", 9*gib + 1: "90% full: 9.0 GiB of 10.0 GiB used", 10*gib - 1: "99% full: 10.0 GiB of 10.0 GiB used", 10 * gib: "100% full: 10.0 GiB of 10.0 GiB used",
+	const tib = 1 << 10 * gib
+	data := func(p *extensionv1.Partition, _ *extensionv1.Volume) { p.Type = "data" }
+	inPod := func(_ *extensionv1.Partition, v *extensionv1.Volume) { v.MountPaths = []string{pod} }
+	for name, c := range map[string]struct {
+		total, used int64
+		change      func(*extensionv1.Partition, *extensionv1.Volume)
+		limits      warning.Limits
+		want        string
+	}{
+		"not quite":             {10 * gib, 9 * gib, data, warning.Limits{}, ""},
+		"just":                  {10 * gib, 9*gib + 1, inPod, warning.Limits{}, "will-hurt 90% full: 9.0 GiB of 10.0 GiB used"},
+		"without a user":        {10 * gib, 9*gib + 1, data, warning.Limits{}, "note 90% full: 9.0 GiB of 10.0 GiB used"},
+		"no byte left":          {10 * gib, 10 * gib, inPod, warning.Limits{}, "hurts 100% full: 10.0 GiB of 10.0 GiB used"},
+		"one byte left":         {10 * gib, 10*gib - 1, inPod, warning.Limits{}, "hurts 99% full: 10.0 GiB of 10.0 GiB used"},
+		"700 GiB free":          {10 * tib, 10*tib - 700*gib, inPod, warning.Limits{}, ""},
+		"15 GiB of 10 TiB free": {10 * tib, 10*tib - 15*gib, inPod, warning.Limits{}, "will-hurt 99% full: 10.0 TiB of 10.0 TiB used"},
+		"another flag":          {10 * gib, 9*gib + 1, inPod, warning.Limits{Percent: 95, Bytes: gib}, ""},
+		"recovery":              {gib / 2, gib/2 - 33<<20, func(p *extensionv1.Partition, _ *extensionv1.Volume) { p.Type = "recovery" }, warning.Limits{}, ""},
+		"efi":                   {gib / 10, gib / 10, func(p *extensionv1.Partition, _ *extensionv1.Volume) { p.Type = "efi" }, warning.Limits{}, ""},
+		"disc":                  {gib, gib, func(_ *extensionv1.Partition, v *extensionv1.Volume) { v.FileSystem = "UDF" }, warning.Limits{}, ""},
 	} {
-		found := warning.Find(node(nil, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.TotalBytes, v.UsedBytes = new(10*gib), &used })}))
+		d, v := disk(1, 1), volume(1, 1)
+		d.SizeBytes, d.Partitions[0].SizeBytes, v.TotalBytes, v.UsedBytes = new(c.total+1<<20), c.total, &c.total, &c.used
+		c.change(d.Partitions[0], v)
+		n := node(disks{d}, volumes{v})
+		n.FullPercent, n.FullBytes = c.limits.Percent, c.limits.Bytes
 		got := ""
-		if len(found) > 0 {
-			got = found[0].Text
+		for _, w := range warning.Find(n) {
+			got += string(w.Severity) + " " + w.Text
 		}
-		if got != want {
-			t.Errorf("%d: got %q, want %q", used, got, want)
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	var l warning.Limits
+	for text, ok := range map[string]bool{"90%,20GiB": true, "100%,1GiB": true, "": false, "90%": false, "101%,1GiB": false, "90%,0GiB": false, "90%,20GiBs": false, "-1%,2GiB": false} {
+		if err := l.Set(text); (err == nil) != ok || ok && l.String() != text {
+			t.Errorf("%q: %v, %s", text, err, l.String())
+		}
+	}
+}
+
+// TestHistory: a problem has a beginning and an end, and each is reported once. A look that is not complete ends nothing.
+func TestHistory(t *testing.T) {
+	var h warning.History
+	bad := node(disks{disk(1, 1, offline)}, nil, stale(pod, 1))
+	blind := &extensionv1.Node{Problems: []string{"disks: no answer in time"}}
+	good := node(disks{disk(1, 1)}, volumes{volume(1, 1)}, &extensionv1.Link{Path: pod, VolumeId: id(1)})
+	for minute, look := range []struct {
+		node         *extensionv1.Node
+		began, ended int
+		since        int64 // of the offline disk; 0 for none
+	}{{good, 0, 0, 0}, {bad, 1, 0, 60}, {bad, 0, 0, 60}, {blind, 0, 0, 60}, {bad, 0, 0, 60}, {good, 0, 1, 0}, {bad, 1, 0, 360}} {
+		began, ended := h.Learn(time.Unix(int64(minute)*60, 0), look.node)
+		filled := proto.CloneOf(look.node)
+		h.Fill(filled)
+		since := int64(0)
+		for _, s := range filled.GetSince() {
+			if s.GetKind() == "offline" {
+				since = s.GetUnix()
+			}
+		}
+		if len(began) != look.began || len(ended) != look.ended || since != look.since {
+			t.Errorf("minute %d: %d began, %d ended, since %d", minute, len(began), len(ended), since)
+		}
+		for _, w := range warning.Find(filled) {
+			if w.Kind == warning.Offline && (w.Since == nil || w.Since.Unix() != look.since) {
+				t.Errorf("minute %d: %+v", minute, w)
+			}
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package warning finds what is wrong with the storage of a node, and says what to do about it.
-// csi-proxyctl and the daemon's metrics use it, so that both mean the same.
+// Package warning finds what is wrong with the storage of a node, whom it hurts, and what to do about it.
+// csi-proxyctl and the daemon use it for all views, the metrics, the alerts and the event log, so that they mean the same.
 //
 // One cause is one warning. What follows from it, such as the mounts on a disk that is offline, is part
 // of the warning and not counted again.
@@ -9,8 +9,32 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 )
+
+// Severity says whom a problem hurts. The words are stable.
+type Severity string
+
+// The severities.
+const (
+	Hurts    Severity = "hurts"     // pods that run now, or all of the node
+	WillHurt Severity = "will-hurt" // pods that write, restart or come next
+	Note     Severity = "note"      // no pod that we know of
+)
+
+// severities are all, the most urgent first.
+var severities = []Severity{Hurts, WillHurt, Note}
+
+// Severities returns all, the most urgent first.
+func Severities() []Severity { return slices.Clone(severities) }
+
+// Words returns the severity for people.
+func (s Severity) Words() string {
+	return map[Severity]string{Hurts: "hurts pods", WillHurt: "will hurt"}[s] + map[Severity]string{Note: "note"}[s]
+}
 
 // Kind is the kind of a warning. The words are stable.
 type Kind string
@@ -23,7 +47,10 @@ const (
 	DeadShare      Kind = "dead-share"      // SMB share that links need and that does not answer
 	StaleMount     Kind = "stale-mount"     // the target of a mount or link is gone
 	Locked         Kind = "locked"          // volume, by BitLocker
-	Full           Kind = "full"            // volume more than 90% full
+	FailingDisk    Kind = "failing-disk"    // a disk that expects to fail, or reports errors
+	Damaged        Kind = "damaged"         // volume whose file system has noted damage
+	Dirty          Kind = "dirty"           // volume that was not unmounted properly
+	Full           Kind = "full"            // volume, see Limits
 	Raw            Kind = "raw"             // volume without a file system
 	ReadOnly       Kind = "read-only"       // disk or volume
 	Lagging        Kind = "lagging"         // file system smaller than possible
@@ -34,7 +61,7 @@ const (
 )
 
 // kinds are all, the most urgent first.
-var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
+var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, FailingDisk, Damaged, Dirty, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
 
 // Kinds returns the kinds that Find returns, the most urgent first.
 func Kinds() []Kind { return slices.Clone(kinds[:slices.Index(kinds, Unseen)]) }
@@ -64,8 +91,9 @@ func (o Object) Name() string {
 	switch {
 	case o.Type == Node:
 		return string(Node)
-	case o.Type == Disk && strings.HasPrefix(o.ID, `\`):
-		return "disk ? (" + o.ID + ")"
+	case o.Type == Disk && strings.HasPrefix(o.ID, `\`): // without the class, which all disks have
+		device, _, _ := strings.Cut(strings.TrimPrefix(o.ID, `\\?\`), "#{")
+		return "disk ? (" + device + ")"
 	case o.Type == Volume:
 		return "volume " + ShortID(o.ID)
 	case o.Type == Mount, o.Type == Path:
@@ -77,12 +105,18 @@ func (o Object) Name() string {
 
 // Warning is one problem. The texts are not escaped: names in them come from devices and pods.
 type Warning struct {
-	Kind   Kind   `json:"kind"`
-	Object Object `json:"object"`
-	Text   string `json:"text"`
+	Severity Severity `json:"severity"`
+	Kind     Kind     `json:"kind"`
+	Object   Object   `json:"object"`
+	Text     string   `json:"text"`
+	// Since is when the daemon first saw it; nil if it has not yet, or does not look.
+	Since *time.Time `json:"since"`
+	// Pods and PVs are those that it hurts, or will: UIDs and names, as far as paths of kubelet name them.
+	Pods []string `json:"pods"`
+	PVs  []string `json:"persistentVolumes"`
 	// Run is a command that helps; empty if there is none.
 	Run string `json:"run"`
-	// Advice says what to do besides, or why no command helps. Run or Advice is never empty.
+	// Advice says what a person must do besides, or instead. Run or Advice is never empty.
 	Advice string `json:"advice"`
 	// Affects are the paths, volumes and disks that do not work because of it.
 	Affects []string `json:"affects"`
@@ -91,8 +125,31 @@ type Warning struct {
 // Sort puts the most urgent warnings first, and keeps the order of those of one kind.
 func Sort(warnings []Warning) {
 	slices.SortStableFunc(warnings, func(a, b Warning) int {
-		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
+			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)))
 	})
+}
+
+// PodsHurt counts the pods that problems hurt now.
+func PodsHurt(warnings []Warning) int {
+	hurt := map[string]bool{}
+	for _, w := range warnings {
+		for _, uid := range w.Pods {
+			if w.Severity == Hurts {
+				hurt[uid] = true
+			}
+		}
+	}
+	return len(hurt)
+}
+
+// PodNames returns namespace/name of pods, by UID.
+func PodNames(node *extensionv1.Node) map[string]string {
+	names := map[string]string{}
+	for _, p := range node.GetPods() {
+		names[p.GetUid()] = p.GetNamespace() + "/" + p.GetName()
+	}
+	return names
 }
 
 // ShortID returns the GUID of a volume id. Commands accept it, too.
@@ -104,19 +161,14 @@ func ShortID(id string) string {
 	return strings.TrimSuffix(short, `}\`)
 }
 
-// quotable reports whether an operator can copy a name in single quotes to any shell. Pods choose
-// names of links, and a quote or an ampersand in one could start a second command.
-func quotable(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`\:._-~$ {}?`, r)
-	})
-}
-
-// command returns a command with a name as its last argument, or nothing if the name is not safe to
-// copy.
+// command returns a command with a path or name as its last argument, or nothing if that is not safe to copy: pods choose
+// names of links. The argument needs no quotes in cmd.exe, PowerShell and sh, which agree about none: it has slashes, which
+// csi-proxyctl takes for backslashes, and only characters that mean nothing to any of them.
 func command(line, name string) string {
-	if !quotable(name) {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`\:._-~`, r)
+	}) {
 		return ""
 	}
-	return "csi-proxyctl " + line + " '" + name + "'"
+	return "csi-proxyctl " + line + " " + strings.ReplaceAll(name, `\`, "/")
 }

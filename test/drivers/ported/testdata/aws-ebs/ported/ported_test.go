@@ -6,7 +6,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	mountutils "k8s.io/mount-utils"
 
 	"github.com/kubernetes-sigs/aws-ebs-csi-driver/pkg/cloud/metadata"
 	"github.com/kubernetes-sigs/aws-ebs-csi-driver/pkg/driver"
@@ -23,7 +22,7 @@ func Test(t *testing.T) {
 		Missing: life.Volume{ID: "vol-0999", PublishContext: context},
 		Offline: true,
 		Serve: func(_ *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
-			nodeMounter := &mounter.NodeMounter{SafeFormatAndMount: &mountutils.SafeFormatAndMount{Interface: m}}
+			nodeMounter := &mounter.NodeMounter{SafeFormatAndMount: kit.NewSafeFormatAndMount(m).SafeFormatAndMount}
 			instance := &metadata.Metadata{InstanceID: "i-0123456789abcdef0", InstanceType: "m5.large", Region: "us-east-1", AvailabilityZone: "us-east-1a"}
 			return &driver.Driver{}, driver.NewNodeService(&driver.Options{}, instance, nodeMounter, nil)
 		},

@@ -6,7 +6,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"k8s.io/mount-utils"
 
 	"sigs.k8s.io/azuredisk-csi-driver/pkg/azuredisk"
 	"sigs.k8s.io/azuredisk-csi-driver/ported/life"
@@ -22,7 +21,7 @@ func Test(t *testing.T) {
 		Missing: life.Volume{ID: id + "-missing", PublishContext: map[string]string{"LUN": "9"}},
 		Serve: func(node *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 			machine.Use(node)
-			d := azuredisk.NewPorted(&mount.SafeFormatAndMount{Interface: m})
+			d := azuredisk.NewPorted(kit.NewSafeFormatAndMount(m).SafeFormatAndMount)
 			return d, d
 		},
 	})

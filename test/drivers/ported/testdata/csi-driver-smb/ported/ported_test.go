@@ -6,7 +6,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	mount "k8s.io/mount-utils"
 
 	"github.com/kubernetes-csi/csi-driver-smb/pkg/smb"
 	"github.com/kubernetes-csi/csi-driver-smb/ported/life"
@@ -21,7 +20,7 @@ func Test(t *testing.T) {
 		Missing: life.Volume{ID: "missing", VolumeContext: map[string]string{"source": "//files/missing"}, Secrets: secrets},
 		Serve: func(node *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 			machine.Use(node)
-			d := smb.NewPorted(&mount.SafeFormatAndMount{Interface: m})
+			d := smb.NewPorted(kit.NewSafeFormatAndMount(m).SafeFormatAndMount)
 			return d, d
 		},
 	})

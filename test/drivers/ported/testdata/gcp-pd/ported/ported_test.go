@@ -9,7 +9,6 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"k8s.io/mount-utils"
 
 	"sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/pkg/deviceutils"
 	"sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/pkg/gce-cloud-provider/metadata"
@@ -45,7 +44,7 @@ func Test(t *testing.T) {
 				Offline: true,
 				Serve: func(node *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 					machine.Use(node)
-					safe := &mount.SafeFormatAndMount{Interface: m}
+					safe := kit.NewSafeFormatAndMount(m).SafeFormatAndMount
 					return &driver.GCEIdentityServer{}, driver.NewNodeServer(driver.GetGCEDriver(), safe, deviceutils.NewDeviceUtils(),
 						metadata.NewFakeService(), mountmanager.NewStatter(safe), &driver.NodeServerArgs{})
 				},

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	mountutils "k8s.io/mount-utils"
 )
 
@@ -19,18 +18,18 @@ func NewSafeMounter() (*mountutils.SafeFormatAndMount, error) { return newSafeMo
 func NewSafeMounterV2() (*mountutils.SafeFormatAndMount, error) { return newSafeMounter(kit.Library) }
 
 func newSafeMounter(mode kit.Mode) (*mountutils.SafeFormatAndMount, error) {
-	m, err := kit.New(context.Background(), kit.In(mode))
+	m, err := kit.New(context.Background(), kit.WithMode(mode))
 	if err != nil {
 		return nil, err
 	}
-	return &mountutils.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }
 
 func (m *NodeMounter) kit() *kit.Mounter { return m.Interface.(*kit.Mounter) }
 
 func (m *NodeMounter) FindDevicePath(_, volumeID, _, _ string) (string, error) {
 	// The serial number is vol0123, an underscore and a number.
-	number, err := m.kit().FindDisk(context.Background(), node.Query{SerialPrefix: strings.ReplaceAll(volumeID, "-", "")})
+	number, err := m.kit().FindDisk(context.Background(), kit.Disk{SerialPrefix: strings.ReplaceAll(volumeID, "-", "")})
 	return strconv.Itoa(int(number)), err
 }
 
@@ -44,7 +43,7 @@ func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, _
 	if err != nil {
 		return err
 	}
-	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Disk: node.Query{Number: &number}})
+	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Source: kit.DiskNumber(number)})
 	return err
 }
 

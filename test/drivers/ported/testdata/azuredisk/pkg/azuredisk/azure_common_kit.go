@@ -6,7 +6,6 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"k8s.io/mount-utils"
 
 	"sigs.k8s.io/azuredisk-csi-driver/pkg/azureutils"
@@ -16,7 +15,7 @@ func kitOf(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.
 
 // findDiskByLun returns the number of the disk. It makes Windows look for it.
 func findDiskByLun(lun int, _ azureutils.IOHandler, m *mount.SafeFormatAndMount) (string, error) {
-	number, err := kitOf(m).FindDisk(context.Background(), node.Query{LUN: strconv.Itoa(lun)})
+	number, err := kitOf(m).FindDisk(context.Background(), kit.Disk{LUN: strconv.Itoa(lun)})
 	return strconv.FormatUint(uint64(number), 10), err
 }
 

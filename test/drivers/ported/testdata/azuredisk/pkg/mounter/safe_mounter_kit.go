@@ -13,9 +13,9 @@ func NewSafeMounter(enableWindowsHostProcess, _ bool) (*mount.SafeFormatAndMount
 	if enableWindowsHostProcess {
 		mode = kit.Library
 	}
-	m, err := kit.New(context.Background(), kit.In(mode))
+	m, err := kit.New(context.Background(), kit.WithMode(mode))
 	if err != nil {
 		return nil, err
 	}
-	return &mount.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }

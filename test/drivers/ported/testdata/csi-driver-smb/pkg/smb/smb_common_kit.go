@@ -22,8 +22,8 @@ func Mount(m *mount.SafeFormatAndMount, source, target, _ string, mountOptions, 
 		return errors.New("a user name and a password are required")
 	}
 	_, err := kitOf(m).Stage(context.Background(), kit.StageRequest{
-		Path:  target,
-		Share: kit.Share{Remote: withAddress(source), Username: mountOptions[0], Password: sensitiveMountOptions[0]},
+		Path:   target,
+		Source: kit.SMB{Remote: withAddress(source), Username: mountOptions[0], Password: sensitiveMountOptions[0]},
 	})
 	return err
 }

@@ -8,7 +8,6 @@ import (
 
 	"cloud.google.com/go/compute/metadata"
 	kit "github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"k8s.io/klog/v2"
 	"k8s.io/mount-utils"
 )
@@ -19,7 +18,7 @@ func NewSafeMounter(int, time.Duration) (*mount.SafeFormatAndMount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mount.SafeFormatAndMount{Interface: m}, nil
+	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
 }
 
 // Kit returns the mounter in m.
@@ -27,7 +26,7 @@ func Kit(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.Mo
 
 // DiskKeys returns the keys by which Windows knows a disk: the EUI-64 of an NVMe disk, which the
 // metadata server reports as a number, or the name of a SCSI disk on page 83.
-func DiskKeys(ctx context.Context, deviceName string) node.Query {
+func DiskKeys(ctx context.Context, deviceName string) kit.Disk {
 	text, err := metadata.GetWithContext(ctx, "instance/disks/?recursive=true")
 	var disks []struct {
 		DeviceName, Interface   string
@@ -41,10 +40,10 @@ func DiskKeys(ctx context.Context, deviceName string) node.Query {
 	}
 	for _, disk := range disks {
 		if disk.DeviceName == deviceName && disk.Interface == "NVME" {
-			return node.Query{EUI64: fmt.Sprintf("%016x", disk.NvmeNamespaceIdentifier)}
+			return kit.Disk{EUI64: fmt.Sprintf("%016x", disk.NvmeNamespaceIdentifier)}
 		}
 	}
-	return node.Query{Page83: "Google  " + deviceName}
+	return kit.Disk{Page83: "Google  " + deviceName}
 }
 
 type realStatter struct {

@@ -1,0 +1,218 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// Check says what Stage does about a volume that is dirty or damaged, as one that was torn off its node.
+type Check string
+
+// The values of Check.
+const (
+	// CheckReport logs what is wrong and what helps, and mounts the volume. It is the default.
+	CheckReport Check = ""
+	// CheckOff does not look.
+	CheckOff Check = "off"
+	// CheckFix mends the volume before it is mounted, as SafeFormatAndMount does on Linux, and refuses one that
+	// stays damaged. A scan can take longer than the call: it goes on, and the next call joins it.
+	CheckFix Check = "fix"
+)
+
+// reportLimit is how long Stage waits for a report: a service that hangs must not keep a volume from its pod.
+const reportLimit = 5 * time.Second
+
+func (c Check) check() error {
+	switch c {
+	case CheckReport, CheckOff, CheckFix:
+		return nil
+	default:
+		return newError(failure.Invalid, opCheck, "", "Check is %.20q; use off or fix, or leave it empty for a report", string(c))
+	}
+}
+
+// checkHealth looks at a volume that is mounted next.
+func (m *Mounter) checkHealth(ctx context.Context, id string, request StageRequest) error {
+	if request.Check == CheckOff {
+		return nil
+	}
+	fixes := request.Check == CheckFix
+	logger := klog.FromContext(ctx)
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if !fixes {
+		limited, cancel = context.WithTimeout(ctx, reportLimit)
+	}
+	defer cancel()
+	is, err := m.node.health(limited, id)
+	switch {
+	case fixes && err != nil, ctx.Err() != nil:
+		return errors.Join(err, ctx.Err())
+	case err != nil:
+		if !isUnimplemented(err) { // by an older daemon
+			logger.Info("The health of a volume is unknown", "volume", id, "error", err.Error())
+		}
+		return nil
+	}
+	damaged := is.Damage == volumeapi.SuspectDamage || is.Damage == volumeapi.SpotDamage || is.Damage == volumeapi.FullDamage
+	if fixes && !request.ReadOnly && (damaged || is.Dirty) && strings.EqualFold(is.FileSystem, "NTFS") {
+		logger.Info("Repairing a volume before it is mounted", "volume", id, "problems", is.Problems())
+		if is, err = m.node.repair(ctx, id); err != nil {
+			return err
+		}
+		damaged = is.Damage != volumeapi.NoDamage
+	}
+	if fixes && damaged {
+		return newError(failure.InUse, "check volume", id, "%s; repair it with csi-proxyctl volume repair %s --offline, or stage it with another Check",
+			strings.Join(append(is.Problems(), is.Unknown...), "; "), id)
+	}
+	if problems := is.Problems(); len(problems) > 0 {
+		logger.Info("A volume is not well, and is mounted all the same", "volume", id, "problems", problems,
+			"remedy", "csi-proxyctl volume check "+id+"; or stage it with Check: fix")
+	}
+	return nil
+}
+
+// Condition is how a volume is, made for NodeGetVolumeHealth of CSI 1.13, and for VolumeCondition of
+// NodeGetVolumeStats before.
+type Condition struct {
+	// Abnormal means that the volume needs care.
+	Abnormal bool
+	// Inaccessible means that it cannot be used now.
+	Inaccessible bool
+	// Reason is the first problem in one word, one of those below. It is empty for a volume that is well.
+	Reason string
+	// Message is a sentence, also if the volume is well.
+	Message string
+}
+
+// The reasons of a Condition.
+const (
+	ReasonGone       = "Gone"     // nothing is mounted there any more, or its disk is offline
+	ReasonNoAnswer   = "NoAnswer" // the disk or the share fails
+	ReasonRepair     = "Repair"   // a scan or repair runs
+	ReasonDamaged    = "Damaged"  // the file system has noted damage
+	ReasonDirty      = "Dirty"    // it was not unmounted properly
+	ReasonFailing    = "DiskFailing"
+	ReasonReadOnly   = "ReadOnly"   // although it was staged for writing
+	ReasonNearlyFull = "NearlyFull" // less than a twentieth is left
+)
+
+const opCondition = "look at the condition of the volume at"
+
+// add adds a problem.
+func (c *Condition) add(reason, message string) {
+	if c.Abnormal {
+		c.Message += "; " + message
+		return
+	}
+	*c = Condition{Abnormal: true, Reason: reason, Message: message}
+}
+
+// lost returns the condition of a volume that cannot be used.
+func lost(reason, message string) Condition {
+	return Condition{Abnormal: true, Inaccessible: true, Reason: reason, Message: message}
+}
+
+// Condition returns how the volume at a path is: where it is staged, a pod's link to it, or a link to a share. It
+// asks the node at most three times. What does not answer is a condition; an error means that nothing is known, as
+// after the end of ctx.
+func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, error) {
+	path, err := m.path(volumePath)
+	if err != nil {
+		return Condition{}, during(opCondition, volumePath, err)
+	}
+	is, err := m.conditionAt(ctx, path)
+	switch {
+	case ctx.Err() != nil:
+		return Condition{}, during(opCondition, path, ctx.Err())
+	case err != nil && cannotTell(err):
+		return Condition{}, during(opCondition, path, err)
+	case err != nil:
+		is = lost(ReasonNoAnswer, failure.Message(err))
+	case !is.Abnormal:
+		is.Message = "the volume is well"
+	}
+	return is, nil
+}
+
+func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, error) {
+	id, err := m.node.mountedAt(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m.shareCondition(ctx, path)
+	}
+	if err != nil {
+		return Condition{}, err
+	}
+	var c Condition
+	is, err := m.node.health(ctx, id)
+	switch {
+	case err == nil:
+		c.health(is)
+	case isUnimplemented(err): // by an older daemon
+	case errors.Is(err, fs.ErrNotExist):
+		return lost(ReasonGone, "the volume is gone, or its disk is offline"), nil
+	default:
+		return Condition{}, err
+	}
+	if c.Inaccessible {
+		return c, nil
+	}
+	if _, writes := m.writable.Load(strings.ToLower(id)); is.ReadOnly && writes {
+		c.add(ReasonReadOnly, "the volume has become read-only")
+	}
+	usage, err := m.node.volumeSpace(ctx, id)
+	c.space(usage)
+	return c, err
+}
+
+func (c *Condition) health(is volumeapi.Health) {
+	if is.Running != "" {
+		c.add(ReasonRepair, "a "+is.Running+" of the volume runs")
+		c.Inaccessible = is.FileSystem == "" // what takes it away lets no question through
+	}
+	reason := ReasonFailing
+	switch {
+	case is.Damage != volumeapi.NoDamage && is.Damage != volumeapi.UnknownDamage:
+		reason = ReasonDamaged
+	case is.Dirty:
+		reason = ReasonDirty
+	}
+	for _, problem := range is.Problems() {
+		c.add(reason, problem)
+	}
+}
+
+// shareCondition is about a link to a share, or a path at which nothing is mounted.
+func (m *Mounter) shareCondition(ctx context.Context, path string) (Condition, error) {
+	leads, err := m.node.leads(ctx, path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Condition{}, err
+	}
+	usage, err := m.node.pathSpace(ctx, path)
+	var c Condition
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !leads:
+		return lost(ReasonGone, "no volume is there any more: it is gone with its disk, or not staged"), nil
+	case err != nil && !cannotTell(err):
+		return lost(ReasonNoAnswer, "the share does not answer: "+failure.Message(err)), nil
+	case err == nil:
+		c.space(usage)
+	}
+	return c, err
+}
+
+func (c *Condition) space(u Usage) {
+	const twentieth = 20
+	if u.TotalBytes > 0 && u.AvailableBytes < u.TotalBytes/twentieth {
+		c.add(ReasonNearlyFull, fmt.Sprintf("the volume is nearly full: %d of %d bytes are left", max(0, u.AvailableBytes), u.TotalBytes))
+	}
+}

@@ -1,0 +1,463 @@
+package mounter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// ISCSI is a disk of an iSCSI target. Stage logs in to the target if it has no session, and stages the disk. Unstage
+// takes the disk offline and logs out, unless another disk of the target is mounted, or Windows logs in to the target by
+// itself when it starts.
+//
+// The service MSiSCSI must run. In the mode Daemon, the container needs the pipes of the groups iscsi and system.
+type ISCSI struct {
+	// Portals are the addresses of the target, by IP address or name: 10.0.0.10, 10.0.0.10:3260, [fd00::10]:3260. Stage
+	// logs in through the first that answers. If MPIO claims iSCSI disks on the node, it also logs in through the others,
+	// of which those that do not answer are left out. Without MPIO the disk has one path.
+	Portals []string
+	// Target is the name of the target, such as iqn.2001-04.com.example:storage.
+	Target string
+	// LUN is the number of the disk at the target, from 0 to 255.
+	LUN uint16
+	// CHAP is for targets that want it. It counts when Stage logs in, which it does not while the target has a
+	// session with a connection.
+	CHAP CHAP
+	// RequireMPIO makes Stage fail if MPIO does not claim the disk.
+	RequireMPIO bool
+}
+
+// CHAP are credentials. Secrets have 12 to 16 bytes, and are never logged.
+type CHAP struct {
+	// Username is empty for the name of the initiator.
+	Username string
+	// Secret is that of the node.
+	Secret string
+	// MutualSecret is that by which the target proves itself; empty if it need not. Windows has one for all targets of the
+	// node, so logins with different ones wait for each other, and drivers with different ones disturb each other.
+	MutualSecret string
+}
+
+func (s ISCSI) check(r StageRequest) error {
+	invalid := func(format string, args ...any) error {
+		return newError(failure.Invalid, opCheck, "", format, args...)
+	}
+	switch {
+	case s.Target == "":
+		return invalid("the iSCSI target has no name; set Target")
+	case len(s.Portals) == 0:
+		return invalid("the iSCSI target has no portal; set Portals to its addresses")
+	case s.LUN > 255:
+		return invalid("LUN %d is too high: Windows has LUNs up to 255", s.LUN)
+	case s.CHAP.Secret == "" && s.CHAP != CHAP{}:
+		return invalid("CHAP needs a secret; set CHAP.Secret")
+	}
+	for _, text := range s.Portals {
+		if _, err := parsePortal(text); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(checkFileSystem(r), checkText(append([]string{s.Target, s.CHAP.Username, s.CHAP.Secret, s.CHAP.MutualSecret}, s.Portals...)...))
+}
+
+func (s ISCSI) keys() Source {
+	s.CHAP = CHAP{}
+	return s
+}
+
+// disk are the keys of the disk. The LUN is that at the target, which its sessions tell.
+func (s ISCSI) disk() Disk { return Disk{Adapter: s.Target, LUN: strconv.Itoa(int(s.LUN))} }
+
+// portal is where a target is. Port 0 is the default.
+type portal struct {
+	address string
+	port    uint32
+}
+
+func parsePortal(text string) (portal, error) {
+	host, number, noPort := net.SplitHostPort(text)
+	if noPort != nil {
+		return portal{address: strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")}, nil
+	}
+	port, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return portal{}, newError(failure.Invalid, opCheck, "", "%.250q is not a portal; use one such as 10.0.0.10:3260", text)
+	}
+	return portal{host, uint32(port)}, nil
+}
+
+// kind is the number of the way to authenticate, on the wire and in package iscsi.
+func (c CHAP) kind() int {
+	switch {
+	case c.MutualSecret != "":
+		return 2
+	case c.Secret != "":
+		return 1
+	default:
+		return 0
+	}
+}
+
+// anyPortal stands for the portals of a target that is logged out of: all its sessions end.
+const anyPortal = "localhost"
+
+// isMPIO reports whether MPIO has made a device.
+func isMPIO(device string) bool { return strings.HasPrefix(strings.ToLower(device), `\\?\mpio#`) }
+
+func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
+	there, err := m.checkFree(ctx, path)
+	if err != nil {
+		return Staged{}, err
+	}
+	// From here until the path is unlocked, Unstage of another volume does not log out of the target.
+	unlock, err := m.locks.target(ctx, s.Target)
+	if err != nil {
+		return Staged{}, err
+	}
+	m.begin(path, s)
+	unlock()
+	number, paths, err := m.connect(ctx, s)
+	if err != nil {
+		if failure.ClassOf(err) == failure.Invalid { // Windows was not asked
+			m.end(path)
+		}
+		return Staged{}, err
+	}
+	staged, err := m.stageDisk(ctx, number, path, there, request)
+	if failure.ClassOf(err) == failure.InUse { // the disk is not ours, and nothing will be unstaged
+		if leaveErr := m.leave(ctx, s.Target, path); leaveErr != nil {
+			klog.FromContext(ctx).Info("Target stays logged in", "target", s.Target, "reason", leaveErr.Error())
+		}
+	}
+	staged.Paths = paths
+	return staged, err
+}
+
+// connect makes the disk appear, and returns its number and how many paths it has.
+func (m *Mounter) connect(ctx context.Context, s ISCSI) (number uint32, paths int, err error) {
+	sessions, err := m.node.sessions(ctx, s.Target)
+	if err != nil {
+		return 0, 0, err
+	}
+	if connected(sessions) == 0 {
+		if err := m.renew(ctx, s, sessions); err != nil {
+			return 0, 0, err
+		}
+		if err := m.logInFirst(ctx, s); err != nil {
+			return 0, 0, err
+		}
+	}
+	if number, err = m.find(ctx, s.disk()); err != nil {
+		return 0, 0, err
+	}
+	if len(s.Portals) == 1 && !s.RequireMPIO {
+		return number, 1, nil
+	}
+	switch claimed, err := m.node.isMultipath(ctx, number); {
+	case err != nil:
+		return 0, 0, err
+	case claimed:
+		paths, err = m.addPaths(ctx, s)
+		return number, paths, err
+	case s.RequireMPIO:
+		return 0, 0, newError(failure.InUse, "look at", diskName(number), "MPIO does not claim it; install MPIO, let it claim iSCSI disks, and restart Windows, or clear RequireMPIO")
+	}
+	return number, 1, nil
+}
+
+// connected is how many sessions have a connection.
+func connected(sessions []nodeapi.Session) (n int) {
+	for _, s := range sessions {
+		if s.Connections > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// renew ends sessions that have lost their connection. Windows connects them again by itself, but with the secret of
+// their login, which may have changed. A session whose disks are used stays.
+func (m *Mounter) renew(ctx context.Context, s ISCSI, sessions []nodeapi.Session) error {
+	if len(sessions) == 0 {
+		return nil
+	}
+	const op = "renew session of"
+	if slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return s.Persistent }) {
+		if slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return len(s.Disks)+len(s.Problems) > 0 }) {
+			return newError(failure.Unavailable, op, s.Target, "it has lost its connection; Windows logs in by itself when it starts, so check the portals and the secret of that login")
+		}
+		return nil // perhaps there is only the login
+	}
+	unlock, err := m.locks.target(ctx, s.Target)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if user := m.userOf(ctx, sessions, "", nil); user != "" {
+		return newError(failure.Unavailable, op, s.Target, "it has lost its connection, and %s; Windows connects again when a portal answers and the secret of the login has not changed", user)
+	}
+	klog.FromContext(ctx).Info("Logging out of a target that has lost its connection", "target", s.Target)
+	return ignoreMissing(m.node.logOut(ctx, s.Target))
+}
+
+// logInFirst logs in through the first portal that answers.
+func (m *Mounter) logInFirst(ctx context.Context, s ISCSI) error {
+	var failures []error
+	for i, text := range s.Portals {
+		// A portal that does not answer leaves time for the others.
+		attempt, cancel := ctx, context.CancelFunc(func() {})
+		if deadline, ok := ctx.Deadline(); ok {
+			attempt, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(s.Portals)-i))
+		}
+		err := during("log in through", text, m.logInAt(attempt, s, text))
+		cancel()
+		if class := failure.ClassOf(err); err == nil || ctx.Err() != nil || class != failure.Unavailable && class != failure.NotFound && class != failure.Deadline {
+			return err
+		}
+		failures = append(failures, err)
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	class := failure.NotFound
+	texts := make([]string, len(failures))
+	for i, err := range failures {
+		texts[i] = failure.Message(err)
+		if failure.ClassOf(err) != failure.NotFound {
+			class = failure.Unavailable
+		}
+	}
+	code, _ := failure.WindowsCode(failures[0])
+	return &nodeError{class: class, code: code, text: prefix("log in to", s.Target) + "no portal leads to it: " + strings.Join(texts, "; ")}
+}
+
+// logInAt logs in through a portal. Windows knows most targets already.
+func (m *Mounter) logInAt(ctx context.Context, s ISCSI, text string) error {
+	at, err := parsePortal(text)
+	if err != nil {
+		return err
+	}
+	done, err := m.useMutualSecret(ctx, s.CHAP.MutualSecret)
+	if err != nil {
+		return err
+	}
+	defer done()
+	klog.FromContext(ctx).V(4).Info("Logging in", "target", s.Target, "portal", text)
+	err = m.node.logIn(ctx, at, s.Target, s.CHAP)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := m.node.addPortal(ctx, at); err != nil {
+		return err
+	}
+	return m.node.logIn(ctx, at, s.Target, s.CHAP)
+}
+
+// addPaths logs in through the portals that have no session, and returns how many sessions there are. A portal that does
+// not answer is left out: that is what the others are for.
+func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
+	for _, text := range s.Portals {
+		sessions, err := m.node.sessions(ctx, s.Target)
+		if err != nil {
+			return 0, err
+		}
+		if len(sessions) >= len(s.Portals) { // also one that Windows connects again
+			return connected(sessions), nil
+		}
+		at, err := parsePortal(text)
+		if err == nil {
+			err = m.node.addPortal(ctx, at) // a path is added only through a portal that Windows knows
+		}
+		if err == nil {
+			err = m.logInAt(ctx, s, text)
+		}
+		if failure.ClassOf(err) == failure.Unavailable && ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Disk has no path through a portal", "target", s.Target, "portal", text, "reason", err.Error())
+			err = nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	sessions, err := m.node.sessions(ctx, s.Target)
+	return connected(sessions), err
+}
+
+// mutualSecret is the one secret of the node while logins need it.
+type mutualSecret struct {
+	mu    sync.Mutex
+	value string
+	users int
+	free  chan struct{} // closed when the last user leaves
+}
+
+// useMutualSecret sets the node's secret until done is called. Logins with another secret wait.
+func (m *Mounter) useMutualSecret(ctx context.Context, secret string) (done func(), err error) {
+	if secret == "" {
+		return func() {}, nil
+	}
+	u := m.mutual
+	u.mu.Lock()
+	for u.users > 0 && u.value != secret {
+		free := u.free
+		u.mu.Unlock()
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		u.mu.Lock()
+	}
+	if u.users++; u.users == 1 {
+		u.value, u.free = secret, make(chan struct{})
+	}
+	u.mu.Unlock()
+	done = func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.users--; u.users == 0 {
+			u.value = ""
+			close(u.free)
+		}
+	}
+	if err := m.node.setMutualSecret(ctx, secret); err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+// release logs out of the target, after what Disk does.
+func (s ISCSI) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
+	sessions, err := m.node.sessions(ctx, s.Target)
+	if err != nil || len(sessions) == 0 {
+		return unlessUnknown(ctx, err)
+	}
+	if connected(sessions) > 0 {
+		if err := s.disk().release(ctx, m, path, request); err != nil {
+			return err
+		}
+	}
+	return m.leave(ctx, s.Target, path)
+}
+
+// leave logs out of a target, unless another volume of it is staged or being staged, or Windows logs in by itself.
+func (m *Mounter) leave(ctx context.Context, target, path string) error {
+	unlock, err := m.locks.target(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	sessions, err := m.node.sessions(ctx, target)
+	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
+		return unlessUnknown(ctx, err)
+	}
+	return ignoreMissing(m.node.logOut(ctx, target))
+}
+
+// letGoTarget is letGo for a disk that may be of an iSCSI target: if nothing else uses the target, the disk goes offline
+// and the target is logged out of.
+func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id string, offline bool) error {
+	name := strconv.FormatUint(uint64(number), 10)
+	sessions, err := m.node.sessions(ctx, name)
+	if err = unlessUnknown(ctx, err); err != nil {
+		return err
+	}
+	if len(sessions) == 0 {
+		return m.letGo(ctx, number, path, id, offline)
+	}
+	target := sessions[0].Target
+	unlock, err := m.locks.target(ctx, target)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	leave := m.mayLeave(ctx, sessions, path, &number)
+	if leave {
+		paths, err := m.pathsOf(ctx, number)
+		if err != nil {
+			return m.unlessGone(ctx, number, err)
+		}
+		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
+	}
+	if err := m.letGo(ctx, number, path, id, offline || leave); err != nil || !leave {
+		return err
+	}
+	klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
+	return ignoreMissing(m.node.logOut(ctx, target))
+}
+
+// mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged, as far as other
+// disks are concerned.
+func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) bool {
+	if len(sessions) == 0 || slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return s.Persistent }) {
+		return false
+	}
+	user := m.userOf(ctx, sessions, path, own)
+	if user != "" {
+		klog.FromContext(ctx).Info("Target stays logged in, because "+user, "target", sessions[0].Target, "path", path)
+	}
+	return user == ""
+}
+
+// userLimit is how long a disk of the same target may take to say where it is mounted.
+const userLimit = 5 * time.Second
+
+// userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
+// another volume must not fail because of it.
+func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
+	m.begun.Range(func(key, source any) bool {
+		other, ok := source.(ISCSI)
+		if at := fmt.Sprint(key); ok && strings.EqualFold(other.Target, sessions[0].Target) && path != "" && at != pathKey(path) && m.locks.isHeld(at) {
+			user = "a volume is being staged at " + at
+		}
+		return user == ""
+	})
+	limited, cancel := context.WithTimeout(ctx, userLimit)
+	defer cancel()
+	var disks []uint32
+	for _, s := range sessions {
+		disks = append(disks, s.Disks...)
+	}
+	slices.Sort(disks)
+	for _, number := range slices.Compact(disks) {
+		if user != "" || own != nil && *own == number {
+			continue
+		}
+		paths, err := m.pathsOf(limited, number)
+		if err != nil {
+			paths, err = m.pathsOf(limited, number) // most failures do not last
+		}
+		err = m.unlessGone(limited, number, err)
+		paths = slices.DeleteFunc(paths, func(at string) bool { return pathKey(at) == pathKey(path) })
+		switch {
+		case err != nil:
+			user = fmt.Sprintf("%s does not say where it is mounted: %s", diskName(number), failure.Message(err))
+		case len(paths) > 0:
+			user = fmt.Sprintf("%s is mounted at %s", diskName(number), paths[0])
+		}
+	}
+	return user
+}
+
+// unlessUnknown forgives that the daemon does not tell about sessions, which then stay.
+func unlessUnknown(ctx context.Context, err error) error {
+	if err == nil || !cannotTell(err) {
+		return err
+	}
+	klog.FromContext(ctx).V(2).Info("iSCSI sessions stay, because the daemon does not report them", "reason", err.Error())
+	return nil
+}

@@ -1,0 +1,154 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+)
+
+// links are the links of pods that a Mounter knows: those that it made, and those that one search has found, because a
+// driver restarts while pods run. Each is looked at again before it counts.
+type links struct {
+	mu       sync.Mutex
+	sources  map[string]string // by link, as pathKey returns it: the path that it leads to
+	searched map[string]bool   // by directory of the kubelet
+}
+
+func (l *links) add(link, source string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sources == nil {
+		l.sources = map[string]string{}
+	}
+	l.sources[pathKey(link)] = source
+}
+
+func (l *links) forget(link string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sources, pathKey(link))
+}
+
+// to returns the links to a path, or to what is below it.
+func (l *links) to(path string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for link, source := range l.sources {
+		if isBelow(path, source) {
+			found = append(found, link)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// begin reports whether a directory must be searched, and notes that it was.
+func (l *links) begin(dir string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.searched == nil {
+		l.searched = map[string]bool{}
+	}
+	defer func() { l.searched[dir] = true }()
+	return !l.searched[dir]
+}
+
+func (l *links) failed(dir string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.searched, dir)
+}
+
+// isBelow reports whether a path is another one, or below it.
+func isBelow(above, path string) bool {
+	above, path = pathKey(above), pathKey(path)
+	return path == above || strings.HasPrefix(path, above+`\`)
+}
+
+// checkUnpublished fails while a pod's link leads to a staging path: the pod would lose its volume. On other systems a
+// pod keeps what is mounted for it.
+func (m *Mounter) checkUnpublished(ctx context.Context, staging string) error {
+	if err := m.searchLinks(ctx, staging); err != nil {
+		return err
+	}
+	for _, link := range m.links.to(staging) {
+		at, err := m.look(ctx, link)
+		switch {
+		case err != nil:
+			return err
+		case at.kind == fsapi.LinkEntry && leadsBelow(staging, at.target), at.guessed && at.kind != fsapi.SubdirectoryEntry:
+			return newError(failure.InUse, "look at", staging, "the volume is published at %s; unpublish it first", link)
+		}
+		m.links.forget(link)
+	}
+	return nil
+}
+
+// leadsBelow reports whether the target of a link is a path or below it.
+func leadsBelow(path, target string) bool {
+	clean, err := Path(target)
+	return err == nil && isBelow(path, clean)
+}
+
+// searchLinks looks, once, for the links that the kubelet had made for pods before this process began:
+// pods\UID\volumes\kubernetes.io~csi\NAME\mount. They are beside plugins\, where it stages volumes. What cannot be
+// searched is no reason to keep a volume for ever.
+func (m *Mounter) searchLinks(ctx context.Context, staging string) error {
+	at := strings.Index(strings.ToLower(staging), `\plugins\`)
+	if at < 0 {
+		return nil
+	}
+	root := staging[:at]
+	unlock, err := m.locks.lock(ctx, "links in "+pathKey(root)) // one search at a time
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if !m.links.begin(pathKey(root)) {
+		return nil
+	}
+	err = m.searchPods(ctx, root+`\pods`)
+	if err != nil && !cannotTell(err) {
+		m.links.failed(pathKey(root))
+		klog.FromContext(ctx).Info("Cannot search for links of pods, so those of an earlier process do not count", "directory", root, "reason", err.Error())
+	}
+	return ctx.Err()
+}
+
+func (m *Mounter) searchPods(ctx context.Context, pods string) error {
+	return m.eachIn(ctx, pods, func(pod, _ string) error {
+		return m.eachIn(ctx, pod+`\volumes\kubernetes.io~csi`, func(volume, _ string) error {
+			return m.eachIn(ctx, volume, func(link, target string) error {
+				if source, err := Path(target); err == nil {
+					m.links.add(link, source)
+				}
+				return nil
+			})
+		})
+	})
+}
+
+// eachIn calls do for the folders and links in a directory, which need not exist.
+func (m *Mounter) eachIn(ctx context.Context, dir string, do func(path, target string) error) error {
+	entries, _, err := m.node.list(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		if entry.Type == fsapi.SubdirectoryEntry || entry.Type == fsapi.LinkEntry {
+			if err := do(dir+`\`+entry.Name, entry.Target); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,285 @@
+package mountertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// Paths of the volume on the bad disk.
+const (
+	badStaging = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\test\bad\globalmount`
+	badTarget  = `C:\var\lib\kubelet\pods\bad\volumes\kubernetes.io~csi\pv\mount`
+)
+
+// badDisks are the ways in which a disk can be bad.
+var badDisks = map[string]func(node *winsim.Node, disk uint32) error{
+	"fails":               (*winsim.Node).FailDisk,
+	"hangs":               (*winsim.Node).HangDisk,
+	"is silent":           silence(winsim.Fault{Error: 1117}),
+	"is silent and hangs": silence(winsim.Fault{Delay: time.Hour}),
+}
+
+// silence makes a disk not even say what it is.
+func silence(fault winsim.Fault) func(*winsim.Node, uint32) error {
+	return func(node *winsim.Node, disk uint32) error {
+		for _, call := range []string{"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "SCSIAddress", "DiskGeometry", "ReadDevice"} {
+			fault.Call, fault.Object = call, fmt.Sprintf(`\\.\PhysicalDrive%d`, disk)
+			if _, err := node.Inject(fault); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// TestBadDisk: with a bad disk that a pod uses, all other volumes are found by every key, and live as without it. In
+// virtual time nothing waits for the bad disk for long.
+func TestBadDisk(t *testing.T) {
+	for name, c := range map[string]struct {
+		model func() winsim.Model
+		bad   uint32
+		keys  []mounter.Disk // of disk 1
+	}{
+		"SCSI":           {winsim.Default, 2, []mounter.Disk{{Serial: "WINSIM0001"}, {SerialPrefix: "WINSIM0001"}, {Page83: "WINSIM  disk-1"}, {LUN: "0", Adapter: "1"}, number(1)}},
+		"Compute Engine": {winsim.GCENVMe, 2, []mounter.Disk{{EUI64: "10cc9636b6e3ce3b"}}},
+		"Azure":          {winsim.AzureNVMe, 2, []mounter.Disk{{NGUID: "371bbe562601463d8419338d66a00002"}, {LUN: "0"}, {NamespaceID: 2}}},
+	} {
+		for trouble, spoil := range badDisks {
+			for _, restarted := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/restarted %t", name, trouble, restarted), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						k := newKit(t, mounter.Library, c.model())
+						k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Source = badStaging, number(c.bad) }))
+						k.must(k.Publish(k.ctx, badStaging, badTarget))
+						for _, disk := range c.keys { // as for each volume that was staged
+							k.must(second(k.FindDisk(k.ctx, disk)))
+						}
+						k.must(spoil(k.node, c.bad))
+						if restarted { // the driver, so that it has not known the disk
+							k.restart()
+						}
+						start := time.Now()
+						for i, disk := range c.keys {
+							if restarted && disk == (mounter.Disk{LUN: "0"}) && strings.Contains(trouble, "silent") {
+								continue // the LUNs of NVMe disks are known only if all of them answer
+							}
+							k.live(disk, winsim.Size(200+i)*winsim.GiB)
+						}
+						// A disk may delay the first answer, and is asked again for a quarter of a second.
+						if took := time.Since(start); took > 15*time.Second {
+							t.Errorf("it took %v", took)
+						}
+						if info, err := k.node.DiskInfo(1); err != nil || !info.Offline {
+							t.Errorf("%+v, %v", info, err)
+						}
+						k.must(k.node.HealDisk(c.bad))
+					})
+				})
+			}
+		}
+	}
+}
+
+// live takes the volume of disk 1 through its life.
+func (k *kit) live(disk mounter.Disk, grow winsim.Size) {
+	k.t.Helper()
+	k.must(k.stage(func(r *mounter.StageRequest) { r.Source = disk }))
+	k.must(k.Publish(k.ctx, staging, target))
+	k.must(k.node.WriteFile(target+`\file`, "text"))
+	size := int64(grow)
+	k.must(k.node.GrowDisk(1, grow))
+	k.must(second(k.NeedsResize(k.ctx, target)))
+	grown, err := k.Expand(k.ctx, target, size)
+	k.must(err)
+	usage, err := k.Stats(k.ctx, target)
+	k.must(err)
+	if grown.DiskBytes != size || usage.TotalBytes != grown.VolumeBytes || size-usage.TotalBytes > 1<<30 {
+		k.t.Errorf("%+v, %+v", grown, usage)
+	}
+	k.must(k.Unpublish(k.ctx, target))
+	k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
+}
+
+// TestBadDisk_Unstage: the volume of a bad disk can be unstaged with nothing but the path. What cannot be flushed is
+// an error once, and then in the log.
+func TestBadDisk_Unstage(t *testing.T) {
+	for trouble, spoil := range badDisks {
+		for verb, unstage := range map[string]func(k *kit) error{
+			"unstage offline": unstagePath,
+			"unstage":         func(k *kit) error { return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}) },
+			"unmount":         func(k *kit) error { return k.WithContext(k.ctx).Unmount(staging) },
+			"a short time": func(k *kit) error {
+				ctx, cancel := context.WithTimeout(k.ctx, 30*time.Second)
+				defer cancel()
+				return k.Unstage(ctx, mounter.UnstageRequest{Path: staging, Offline: true})
+			},
+		} {
+			t.Run(trouble+"/"+verb, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					var log strings.Builder
+					ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) {
+						mu.Lock()
+						defer mu.Unlock()
+						log.WriteString(args + "\n")
+					}, funcr.Options{}))
+					k := newKit(t, mounter.Library, winsim.Default())
+					k.ctx = ctx
+					k.must(k.stage())
+					k.must(k.Publish(k.ctx, staging, target))
+					k.must(k.node.WriteFile(target+`\file`, "text"))
+					k.must(spoil(k.node, 1))
+					k.must(k.Unpublish(k.ctx, target))
+					start := time.Now()
+					var errs []error
+					for {
+						err := unstage(k)
+						if err == nil {
+							break
+						}
+						if errs = append(errs, err); len(errs) > 2 {
+							t.Fatal(errs)
+						}
+					}
+					if took := time.Since(start); took > time.Minute {
+						t.Errorf("it took %v", took)
+					}
+					if k.node.Exists(staging) {
+						t.Error("the path is left")
+					}
+					if strings.Contains(trouble, "silent") { // what is cached can be written
+						return
+					}
+					if len(errs) == 0 || !strings.Contains(errs[0].Error(), "its cache could not be written, so it stays mounted") {
+						t.Errorf("%v", errs)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if !strings.Contains(log.String(), "may be lost") {
+						t.Errorf("the log has %s", log.String())
+					}
+					k.must(k.node.HealDisk(1))
+				})
+			})
+		}
+	}
+}
+
+// TestBadDisk_Daemon is TestBadDisk in the other mode, without virtual time, which sockets do not know.
+func TestBadDisk_Daemon(t *testing.T) {
+	for trouble, spoil := range badDisks {
+		if strings.HasSuffix(trouble, "and hangs") {
+			continue // for seconds
+		}
+		t.Run(trouble, func(t *testing.T) {
+			k := newKit(t, mounter.Daemon, winsim.Default())
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Source = badStaging, number(2) }))
+			k.must(k.Publish(k.ctx, badStaging, badTarget))
+			k.must(spoil(k.node, 2))
+			for i, disk := range []mounter.Disk{{Serial: "WINSIM0001"}, {Page83: "WINSIM  disk-1"}, {LUN: "0", Adapter: "1"}} {
+				k.live(disk, winsim.Size(20+i)*winsim.GiB)
+			}
+			k.must(k.node.HealDisk(2))
+		})
+	}
+}
+
+// TestBadDisk_Itself: Stage of a volume on a bad disk fails, and does not take another disk for it.
+func TestBadDisk_Itself(t *testing.T) {
+	inBothModes(t, func(k *kit) {
+		k.must(second(k.FindDisk(k.ctx, mounter.Disk{Serial: "WINSIM0001"})))
+		k.must(silence(winsim.Fault{Error: 1117})(k.node, 1))
+		if number, err := k.FindDisk(k.ctx, mounter.Disk{Serial: "WINSIM0001"}); failure.ClassOf(err) != failure.Unavailable || !strings.Contains(err.Error(), "disk 1") {
+			k.t.Errorf("found disk %d, %v", number, err)
+		}
+	})
+}
+
+// manyVolumes is how many volumes are staged at once beside a bad disk.
+const manyVolumes = 100
+
+// stageMany stages volumes on as many disks at once, and returns how long that took and how many calls of Windows, which
+// take some time each. With bad, another disk, whose volume is staged, hangs.
+func stageMany(tb testing.TB, each time.Duration, bad bool) (took time.Duration, calls int) {
+	tb.Helper()
+	model := winsim.Default()
+	model.Disks = model.Disks[:1]
+	for i := range manyVolumes + 1 {
+		model.Disks = append(model.Disks, winsim.Disk{
+			Number: uint32(i + 1), Size: winsim.GiB, Bus: winsim.BusSAS, Serial: fmt.Sprintf("MANY%03d", i+1), SCSI: &winsim.SCSI{Port: 1, Target: uint8(i)},
+		})
+	}
+	node, err := winsim.New(model)
+	must(tb, err)
+	m, err := mounter.New(tb.Context(), mountertest.Library(node))
+	must(tb, err)
+	stage := func(i int) error {
+		_, err := m.Stage(tb.Context(), mounter.StageRequest{
+			Path: fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\many\%d\globalmount`, i), Source: mounter.Disk{Serial: fmt.Sprintf("MANY%03d", i)},
+		})
+		return err
+	}
+	must(tb, stage(manyVolumes+1))
+	if bad {
+		must(tb, node.HangDisk(manyVolumes+1))
+	}
+	if each > 0 {
+		_, err = node.Inject(winsim.Fault{Delay: each})
+		must(tb, err)
+	}
+	node.ResetCalls()
+	start := time.Now()
+	var wg sync.WaitGroup
+	errs := make([]error, manyVolumes)
+	for i := range manyVolumes {
+		wg.Go(func() { errs[i] = stage(i + 1) })
+	}
+	wg.Wait()
+	must(tb, errors.Join(errs...))
+	took = time.Since(start)
+	for _, n := range node.Calls() {
+		calls += n
+	}
+	must(tb, node.HealDisk(manyVolumes+1))
+	return took, calls
+}
+
+// TestBadDisk_Many: 100 volumes that are staged at once beside a disk that hangs take at most 1.3 times as long, and as
+// many calls. BenchmarkStageMany has the time by the clock.
+func TestBadDisk_Many(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alone, callsAlone := stageMany(t, time.Millisecond, false)
+		beside, callsBeside := stageMany(t, time.Millisecond, true)
+		t.Logf("%v and %d calls; beside a disk that hangs %v and %d", alone, callsAlone, beside, callsBeside)
+		if 10*beside > 13*alone || 10*callsBeside > 13*callsAlone {
+			t.Errorf("%v and %d calls, but beside a disk that hangs %v and %d", alone, callsAlone, beside, callsBeside)
+		}
+	})
+}
+
+func BenchmarkStageMany(b *testing.B) {
+	for name, bad := range map[string]bool{"alone": false, "beside a disk that hangs": true} {
+		b.Run(name, func(b *testing.B) {
+			var total time.Duration
+			for b.Loop() {
+				took, _ := stageMany(b, 0, bad)
+				total += took
+			}
+			b.ReportMetric(float64(total.Milliseconds())/float64(b.N), "ms/100-volumes")
+		})
+	}
+}

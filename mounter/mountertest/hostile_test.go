@@ -1,0 +1,271 @@
+package mountertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestRefused: what cannot be done has the same class in both modes, says what to do in the words of the
+// mounter, and changes nothing.
+func TestRefused(t *testing.T) {
+	stageDisk := func(query mounter.Disk) func(k *kit) error {
+		return func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = query }) }
+	}
+	for name, c := range map[string]struct {
+		prepare, run func(k *kit) error
+		class        failure.Class
+		says         string
+	}{
+		"a path that is not text":     {run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"\xff") }, class: failure.Invalid, says: "UTF-8"},
+		"a key that is not text":      {run: stageDisk(mounter.Disk{Serial: "\xff"}), class: failure.Invalid, says: "UTF-8"},
+		"a password that is not text": {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Password = "\xff" }) }, class: failure.Invalid, says: "UTF-8"},
+		"publish at the staging path": {
+			prepare: func(k *kit) error { return k.stage() },
+			run:     func(k *kit) error { return k.Publish(k.ctx, staging, "/"+staging[3:]+"/") }, class: failure.Invalid, says: "staging path",
+		},
+		"publish over a file": {prepare: func(k *kit) error {
+			k.must(k.stage())
+			return k.node.WriteFile(target, "precious")
+		}, run: func(k *kit) error { return k.Publish(k.ctx, staging, target) }, class: failure.InUse, says: "move them away"},
+		"unpublish a file": {
+			prepare: func(k *kit) error { return k.node.WriteFile(target, "precious") }, run: unpublish, class: failure.InUse, says: "move them away",
+		},
+		"unstage a folder with content": {
+			prepare: func(k *kit) error { return k.node.WriteFile(staging+`\precious`, "data") }, run: (*kit).unstage, class: failure.InUse, says: "move them away",
+		},
+		"mount a folder that is not there": {
+			run: func(k *kit) error { return k.Mount(staging, target, "", []string{"bind"}) }, class: failure.NotFound, says: staging,
+		},
+		"stats while the server is down": {prepare: downServer, run: func(k *kit) error { return second(k.Stats(k.ctx, target)) }, class: failure.Unavailable, says: "53"},
+		"expand while the server is down": {
+			prepare: downServer, run: func(k *kit) error { return second(k.Expand(k.ctx, target, 0)) }, class: failure.Unavailable, says: "53",
+		},
+		"publish while the server is down": {
+			prepare: downServer, run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"2") }, class: failure.InUse, says: "cannot be reached",
+		},
+		"no source":      {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = nil }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"a nil disk":     {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = (*mounter.Disk)(nil) }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"an empty share": {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Remote = "" }) }, class: failure.Invalid, says: "no name"},
+		"unstage a disk without keys": {
+			run: func(k *kit) error {
+				return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: mounter.Disk{}})
+			}, class: failure.Invalid, says: "no keys",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var texts []string
+			inBothModes(t, func(k *kit) {
+				if c.prepare != nil {
+					k.must(c.prepare(k))
+				}
+				before := k.state()
+				err := c.run(k)
+				if failure.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "force") {
+					k.t.Errorf("got %s: %v, want %s with %q", failure.ClassOf(err), err, c.class, c.says)
+				}
+				for _, other := range failure.Classes() {
+					if other != c.class && errors.Is(err, other) {
+						k.t.Errorf("%v is %s, too", err, other)
+					}
+				}
+				if after := k.state(); after != before {
+					k.t.Errorf("it changed\n%sto\n%s", before, after)
+				}
+				texts = append(texts, err.Error())
+			})
+			if len(slices.Compact(texts)) > 1 {
+				t.Errorf("the modes differ: %q", texts)
+			}
+		})
+	}
+}
+
+// downServer publishes a share whose server then goes.
+func downServer(k *kit) error {
+	k.must(publishShare(k))
+	return k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true })
+}
+
+// TestEndedContext: every verb returns the class of a context that has ended, and changes nothing.
+func TestEndedContext(t *testing.T) {
+	var texts [][]string
+	inBothModes(t, func(k *kit) {
+		k.must(k.stage())
+		before := k.state()
+		ctx, cancel := context.WithCancel(k.ctx)
+		cancel()
+		bound := k.WithContext(ctx)
+		var all []string
+		for i, err := range []error{
+			second(k.Stage(ctx, mounter.StageRequest{Path: staging + "2", Source: number(2)})), second(stageShareWith(ctx, k)),
+			k.Unstage(ctx, mounter.UnstageRequest{Path: staging}), k.Publish(ctx, staging, target), k.Unpublish(ctx, target),
+			second(k.Expand(ctx, staging, 0)), second(k.NeedsResize(ctx, staging)), second(k.Stats(ctx, staging)),
+			second(bound.List()), second(bound.GetMountRefs(staging)), bound.Mount("2", staging+"2", "", nil), bound.Unmount(staging),
+			second(bound.IsMountPoint(staging)), second(k.FindDisk(ctx, number(1))), second(k.DiskBytes(ctx, 1)), second(k.StagedAt(ctx, staging)),
+			second(k.Exists(ctx, staging)), k.MakeDir(ctx, target),
+		} {
+			if failure.ClassOf(err) != failure.Cancelled {
+				k.t.Errorf("verb %d: %v", i, err)
+				continue
+			}
+			all = append(all, err.Error())
+		}
+		if k.state() != before {
+			k.t.Errorf("it changed\n%sto\n%s", before, k.state())
+		}
+		texts = append(texts, all)
+	})
+	if len(texts) == 2 && !slices.Equal(texts[0], texts[1]) {
+		t.Errorf("the modes differ:\n%q\n%q", texts[0], texts[1])
+	}
+}
+
+// TestMixed calls all verbs about one volume at once. Whatever they do to each other, nothing hangs, no
+// file is lost, and the last word counts.
+func TestMixed(t *testing.T) {
+	inBothModes(t, func(k *kit) {
+		for _, path := range []string{staging, target} {
+			k.must(k.node.Mkdir(path[:strings.LastIndex(path, `\`)]))
+		}
+		before := k.mounts()
+		k.must(k.stage())
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		verbs := []func() error{
+			func() error { return k.stage() }, k.unstage,
+			func() error { return k.Publish(k.ctx, staging, target) }, func() error { return unpublish(k) },
+			func() error { return second(k.Expand(k.ctx, target, 0)) }, func() error { return second(k.Stats(k.ctx, target)) },
+			func() error { return second(k.List()) }, func() error { return k.stage(func(r *mounter.StageRequest) { r.Path += "2" }) },
+		}
+		var wg sync.WaitGroup
+		for seed := range uint64(4) {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(seed, 0))
+				for range 25 {
+					switch err := verbs[random.IntN(len(verbs))](); failure.ClassOf(err) {
+					case failure.None, failure.NotFound, failure.InUse, failure.Unavailable, failure.Busy, failure.NoSpace:
+					default:
+						k.t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		k.must(k.stage())
+		if content, err := k.node.ReadFile(staging + `\precious`); err != nil || content != "data" {
+			k.t.Errorf("the file is %q, %v", content, err)
+		}
+		k.must(unpublish(k))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging + "2"}))
+		k.must(k.unstage())
+		if after := k.mounts(); after != before {
+			k.t.Errorf("it left\n%swant\n%s", after, before)
+		}
+		if info, err := k.node.DiskInfo(1); err != nil || !info.Offline {
+			k.t.Errorf("the disk is %+v, %v", info, err)
+		}
+	})
+}
+
+// TestDaemon_Restarts: a Mounter goes on after the daemon was away. Meanwhile its calls are unavailable. Nothing of it is
+// on standard error.
+func TestDaemon_Restarts(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	must(t, err)
+	d := mountertest.NewDaemon(t, node)
+	m, err := mounter.New(t.Context(), d.Option())
+	must(t, err)
+	defer m.Close()
+	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
+	for range 2 {
+		k.must(k.stage())
+		d.Stop()
+		d.Stop() // does nothing
+		if err := k.stage(); failure.ClassOf(err) != failure.Unavailable {
+			t.Errorf("while the daemon is away: %v", err)
+		}
+		d.Start()
+		for {
+			err := k.stage()
+			if err == nil {
+				break
+			}
+			if failure.ClassOf(err) != failure.Unavailable || t.Context().Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		k.must(k.unstage())
+	}
+}
+
+// TestDaemon_Log: the daemon logs to the test, and not after its end.
+func TestDaemon_Log(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	must(t, err)
+	log := &fakeT{TB: t}
+	d := mountertest.NewDaemon(log, node)
+	d.Stop()
+	if !strings.Contains(log.String(), "Serving") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+// fakeT keeps what a test logs.
+type fakeT struct {
+	testing.TB
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (f *fakeT) Log(args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fmt.Fprintln(&f.text, args...)
+}
+
+func (f *fakeT) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.String()
+}
+
+// TestDaemon_Hangs: a daemon that does not answer holds no call longer than its own context, also if
+// another call waits for the same pipe.
+func TestDaemon_Hangs(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it uses sockets, not pipes")
+	}
+	dir := t.TempDir()
+	var silent net.ListenConfig
+	listener, err := silent.Listen(t.Context(), "unix", filepath.Join(dir, "pipe"))
+	must(t, err)
+	defer listener.Close()
+	m, err := mounter.New(t.Context(), mounter.WithPipePaths(func(string, string) string { return filepath.Join(dir, "pipe") }))
+	must(t, err)
+	defer m.Close()
+	long, end := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { first <- second(m.Stats(long, staging)) }()
+	short, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := second(m.Stats(short, staging)); failure.ClassOf(err) != failure.Cancelled {
+		t.Errorf("a call whose context has ended: %v", err)
+	}
+	end()
+	if err := <-first; failure.ClassOf(err) != failure.Cancelled {
+		t.Errorf("the other call: %v", err)
+	}
+}

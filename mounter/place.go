@@ -1,0 +1,130 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+)
+
+// place is what is at a path. The zero value is nothing.
+type place struct {
+	kind   fsapi.EntryType
+	target string // where a link leads, or the volume of a mounted folder
+	// guessed means that a mounted folder may be a link to one, that the target of a link is unknown, and that a file,
+	// or a link that leads nowhere, is taken for a folder.
+	guessed bool
+}
+
+// look finds out what is at a path, without following it.
+func (m *Mounter) look(ctx context.Context, path string) (place, error) {
+	dir, ok := parent(path)
+	if !ok {
+		return place{kind: fsapi.OtherEntry}, nil // a drive
+	}
+	entries, complete, err := m.node.list(ctx, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return place{}, nil
+	case cannotTell(err), failure.ClassOf(err) == failure.InUse: // the directory is a link itself
+		return m.guess(ctx, path)
+	case err != nil:
+		return place{}, err
+	}
+	at := slices.IndexFunc(entries, func(e fsapi.DirectoryEntry) bool {
+		return strings.EqualFold(e.Name, strings.TrimPrefix(path[len(dir):], `\`))
+	})
+	switch {
+	case at >= 0 && entries[at].Type != fsapi.OtherEntry: // which is also a link that could not be read just now
+		return place{kind: entries[at].Type, target: entries[at].Target}, nil
+	case at < 0 && complete:
+		return place{}, nil
+	}
+	return m.guess(ctx, path)
+}
+
+// guess is look for a daemon that cannot list directories.
+func (m *Mounter) guess(ctx context.Context, path string) (place, error) {
+	switch id, err := m.node.mountedAt(ctx, path); {
+	case err == nil:
+		return place{fsapi.MountEntry, id, true}, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return place{}, err
+	}
+	switch leads, err := m.node.leads(ctx, path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return place{}, nil
+	case err != nil:
+		return place{}, err
+	case leads:
+		return place{kind: fsapi.LinkEntry, guessed: true}, nil
+	default:
+		return place{kind: fsapi.SubdirectoryEntry, guessed: true}, nil
+	}
+}
+
+// checkFree fails unless a volume of a disk can be mounted at a path. It returns the volume that is mounted there, which
+// may be the same one.
+func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, err error) {
+	at, err := m.look(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	switch at.kind {
+	case "":
+		return "", nil
+	case fsapi.MountEntry:
+		return at.target, nil
+	case fsapi.SubdirectoryEntry:
+		return "", m.checkEmpty(ctx, path)
+	case fsapi.LinkEntry:
+		return "", newError(failure.Exists, "look at", path, "it is a link, perhaps of another volume; unstage that volume first")
+	default:
+		return "", errForeign("look at", path, "it is not a folder", 0)
+	}
+}
+
+// checkEmpty fails if a folder has content.
+func (m *Mounter) checkEmpty(ctx context.Context, path string) error {
+	entries, _, err := m.node.list(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case cannotTell(err): // only an empty folder can be removed
+		if err := m.remove(ctx, path); err != nil {
+			return err
+		}
+		return m.node.makeDir(ctx, path)
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return errForeign("look at", path, "it is not empty", 0)
+	}
+	return nil
+}
+
+// errForeign is the error if a path has files of its own.
+func errForeign(op, path, what string, code uint32) error {
+	return &nodeError{class: failure.InUse, code: code, text: prefix(op, path) + what + "; files that are not of a volume stay, so move them away"}
+}
+
+// Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
+const errorDirNotEmpty = 145
+
+// remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can
+// do about it: the API has an option for that, and the mounter has none.
+func (m *Mounter) remove(ctx context.Context, path string) error {
+	const op = "remove"
+	err := m.node.remove(ctx, path)
+	if code, _ := failure.WindowsCode(err); code == errorDirNotEmpty {
+		return errForeign(op, path, "it is not empty", code)
+	}
+	if failure.ClassOf(err) == failure.Invalid { // our paths have the right form, so it is the object
+		return errForeign(op, path, "it is a file", 0)
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package mounter
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strconv"
+
+	"k8s.io/mount-utils"
+	"k8s.io/utils/exec"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+)
+
+// SafeFormatAndMount is for drivers that call FormatAndMount of mount-utils' SafeFormatAndMount. That one runs
+// PowerShell, which initializes and formats the disk, and mounts the first of its volumes. This one calls Stage.
+//
+// Do not make a mount.SafeFormatAndMount of a Mounter yourself: without an Exec its FormatAndMount panics, and with one
+// it runs PowerShell. For functions that take a *mount.SafeFormatAndMount there is the embedded one. It has an Exec that
+// runs nothing, so its own FormatAndMount fails and changes nothing.
+type SafeFormatAndMount struct {
+	*mount.SafeFormatAndMount
+	mounter *Mounter
+}
+
+// NewSafeFormatAndMount returns a SafeFormatAndMount that works with m.
+func NewSafeFormatAndMount(m *Mounter) *SafeFormatAndMount {
+	return &SafeFormatAndMount{SafeFormatAndMount: &mount.SafeFormatAndMount{Interface: m, Exec: refusal{}}, mounter: m}
+}
+
+// FormatAndMount stages the disk whose number is the source. The option ro makes it read-only.
+func (s *SafeFormatAndMount) FormatAndMount(source, target, fstype string, options []string) error {
+	return s.FormatAndMountSensitive(source, target, fstype, options, nil)
+}
+
+// FormatAndMountSensitive is FormatAndMount; of the sensitive options, too, only ro has a meaning.
+func (s *SafeFormatAndMount) FormatAndMountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
+	return s.FormatAndMountSensitiveWithFormatOptions(source, target, fstype, options, sensitiveOptions, nil)
+}
+
+// FormatAndMountSensitiveWithFormatOptions is FormatAndMountSensitive. As that of mount-utils it refuses format options:
+// Stage has some.
+func (s *SafeFormatAndMount) FormatAndMountSensitiveWithFormatOptions(source, target, fstype string, options, sensitiveOptions, formatOptions []string) error {
+	number, err := strconv.ParseUint(source, 10, 32)
+	switch {
+	case err != nil:
+		return during(opStage, target, newError(failure.Invalid, opCheck, "", "the source %.100q is not the number of a disk", source))
+	case len(formatOptions) > 0:
+		return during(opStage, target, newError(failure.Invalid, opCheck, "", "options of a formatting program have no meaning on Windows; use Stage with FormatOptions"))
+	}
+	_, err = s.mounter.Stage(s.mounter.ctx, StageRequest{
+		Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, ReadOnly: slices.Contains(options, "ro") || slices.Contains(sensitiveOptions, "ro"),
+	})
+	return err
+}
+
+// refusal is an exec.Interface, and its commands, that run nothing.
+type refusal struct{}
+
+var errRefused = newError(failure.Unsupported, "run a program", "", "on Windows nodes nothing is formatted by programs; call FormatAndMount of mounter.SafeFormatAndMount, or Stage")
+
+func (refusal) Command(string, ...string) exec.Cmd                         { return refusal{} }
+func (refusal) CommandContext(context.Context, string, ...string) exec.Cmd { return refusal{} }
+func (refusal) LookPath(string) (string, error)                            { return "", errRefused }
+
+func (refusal) Run() error                         { return errRefused }
+func (refusal) CombinedOutput() ([]byte, error)    { return nil, errRefused }
+func (refusal) Output() ([]byte, error)            { return nil, errRefused }
+func (refusal) StdoutPipe() (io.ReadCloser, error) { return nil, errRefused }
+func (refusal) StderrPipe() (io.ReadCloser, error) { return nil, errRefused }
+func (refusal) Start() error                       { return errRefused }
+func (refusal) Wait() error                        { return errRefused }
+func (refusal) Stop()                              {}
+func (refusal) SetDir(string)                      {}
+func (refusal) SetStdin(io.Reader)                 {}
+func (refusal) SetStdout(io.Writer)                {}
+func (refusal) SetStderr(io.Writer)                {}
+func (refusal) SetEnv([]string)                    {}

@@ -1,0 +1,186 @@
+package mounter
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// Source says what a volume is on. It is a [Disk], an [SMB] share or a disk of an [ISCSI] target; no type
+// of another package can be one.
+type Source interface {
+	// check refuses a request that the source cannot serve.
+	check(request StageRequest) error
+	// stage makes the volume appear at a path, which is locked.
+	stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error)
+	// release ends what Stage has begun and is not to be seen at the path. The path is removed afterwards.
+	release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error
+	// keys is the source without what must not be remembered.
+	keys() Source
+}
+
+// Disk says which disk of the node to use, by one key or several: serial number, page 83, LUN, NVMe ids,
+// number and others. Its fields are those of node.Query:
+//
+//	mounter.Disk{Serial: "WINSIM0001"}
+//	mounter.Disk{LUN: "0", Adapter: "1"}
+type Disk nodeapi.Query
+
+// DiskNumber is the disk with a number, the N of \\.\PhysicalDriveN. Windows may give it to another disk
+// after a restart.
+func DiskNumber(n uint32) Disk { return Disk{Number: &n} }
+
+// SMB is a share with what is needed to connect to it.
+type SMB struct {
+	// Remote is \\server\share, or a directory in the share. Slashes can be of either kind.
+	Remote string
+	// Username is the account, DOMAIN\user or user@domain if it is in a domain. Without a name the
+	// server must admit guests.
+	Username string
+	// Password is never logged.
+	Password string
+	// Privacy says whether the server must encrypt. The default is that of the daemon's flag, or
+	// required.
+	Privacy Privacy
+	// RefuseOtherUser fails the call if the share is in use with another user, whose rights the
+	// volume would get.
+	RefuseOtherUser bool
+}
+
+// Privacy says whether a server must encrypt what it sends and receives.
+type Privacy int
+
+// The values of Privacy.
+const (
+	PrivacyDefault Privacy = iota
+	PrivacyRequired
+	PrivacyNotRequired
+)
+
+const opCheck = "check request"
+
+// sourceOf returns the value of a source that is a pointer, and nil for a nil pointer.
+func sourceOf(s Source) Source {
+	switch s := s.(type) {
+	case *Disk:
+		return valueOf(s)
+	case *SMB:
+		return valueOf(s)
+	case *ISCSI:
+		return valueOf(s)
+	default:
+		return s
+	}
+}
+
+func valueOf[T Source](s *T) Source {
+	if s == nil {
+		return nil
+	}
+	return *s
+}
+
+// checkText fails if the daemon could not read a text as the library does: gRPC sends only UTF-8.
+func checkText(texts ...string) error {
+	if slices.ContainsFunc(texts, func(text string) bool { return !utf8.ValidString(text) }) {
+		return newError(failure.Invalid, opCheck, "", "one of its texts is not valid UTF-8")
+	}
+	return nil
+}
+
+// checkFileSystem refuses what a disk cannot be formatted with.
+func checkFileSystem(r StageRequest) error {
+	if err := checkText(r.FSType, r.Format.Label, r.Format.RootAccess); err != nil {
+		return err
+	}
+	if r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs") && !strings.EqualFold(r.FSType, "refs") {
+		return newError(failure.Invalid, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs or refs", r.FSType)
+	}
+	return nil
+}
+
+func (d Disk) check(r StageRequest) error {
+	if d == (Disk{}) {
+		return newError(failure.Invalid, opCheck, "", "the disk has no keys; set a serial number, a LUN or another one")
+	}
+	return cmp.Or(checkFileSystem(r), checkText(d.Path, d.Bus, d.Model, d.Serial, d.SerialPrefix, d.Page83, d.LUN, d.Adapter, d.EUI64, d.NGUID))
+}
+
+func (d Disk) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
+	there, err := m.checkFree(ctx, path)
+	if err != nil {
+		return Staged{}, err
+	}
+	number, err := m.find(ctx, d)
+	if err != nil {
+		return Staged{}, err
+	}
+	return m.stageDisk(ctx, number, path, there, request)
+}
+
+func (d Disk) keys() Source { return d }
+
+func (d Disk) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
+	number, err := m.node.findDisk(ctx, nodeapi.Query(d))
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it is detached already
+		return nil
+	case failure.ClassOf(err) == failure.InUse:
+		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
+		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", path, "reason", err.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	unlock, err := m.locks.disk(ctx, number)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	volumes, err := m.node.volumes(ctx, number)
+	if err != nil {
+		return m.unlessGone(ctx, number, err)
+	}
+	for _, id := range volumes {
+		// A call of Stage that was interrupted may still mount it. This waits for that, and otherwise does nothing.
+		if err := m.node.unmount(ctx, id, path); ignoreMissing(err) != nil {
+			return err
+		}
+	}
+	return m.letGo(ctx, number, path, "", request.Offline)
+}
+
+func (s SMB) check(r StageRequest) error {
+	switch {
+	case s.Remote == "":
+		return newError(failure.Invalid, opCheck, "", `the share has no name; set Remote to \\server\share`)
+	case r.FSType != "":
+		return newError(failure.Invalid, opCheck, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
+	case r.Format != FormatOptions{}:
+		return newError(failure.Invalid, opCheck, "", "a share is not formatted; remove the format options")
+	case r.ReadOnly:
+		return newError(failure.Invalid, opCheck, "", "a share cannot be staged read-only; use an account of the server that can only read")
+	}
+	return checkText(s.Remote, s.Username, s.Password)
+}
+
+func (s SMB) stage(ctx context.Context, m *Mounter, path string, _ StageRequest) (Staged, error) {
+	return Staged{}, m.stageShare(ctx, path, s)
+}
+
+func (s SMB) keys() Source { return SMB{Remote: s.Remote} }
+
+// release disconnects the share. If a call of Stage that was interrupted still connects it, and makes the link, this
+// waits for that.
+func (s SMB) release(ctx context.Context, m *Mounter, path string, _ UnstageRequest) error {
+	return m.node.unmapShare(ctx, s.Remote, path)
+}

@@ -1,0 +1,218 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+)
+
+// Row is a volume in one line, or a disk without volumes.
+type Row struct {
+	Disk   *extensionv1.Disk   // nil for a volume that is not one partition
+	Volume *extensionv1.Volume // nil for a disk without volumes
+	Users  Users
+	Size   string
+	State  string // what is not ordinary about it: blank, offline, RAW, the drive, and so on
+	Use    int    // percent; -1 if unknown
+}
+
+// Name is the disk, or the volume if it is on several or none.
+func (r Row) Name() string {
+	if r.Disk != nil {
+		return strings.Replace(objectOf(r.Disk).Name(), "disk ? (", "disk (", 1)
+	}
+	return "volume " + ShortID(r.Volume.GetId())
+}
+
+// Rows returns the volumes of the node, and the disks that have none. Volumes of the firmware and of recovery count only
+// if they have problems.
+func (n Node) Rows() (rows []Row) {
+	for _, d := range n.GetDisks() {
+		before := len(rows)
+		for _, p := range d.GetPartitions() {
+			if v := n.Volume(p.GetVolumeId()); v != nil && (p.GetType() == "data" || p.GetType() == "" || len(n.Warnings(v)) > 0) {
+				rows = append(rows, n.row(d, v))
+			}
+		}
+		if len(rows) == before {
+			rows = append(rows, n.row(d, nil))
+		}
+	}
+	for _, v := range n.Loose() {
+		rows = append(rows, n.row(nil, v))
+	}
+	return rows
+}
+
+func (n Node) row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
+	r := Row{Disk: d, Volume: v, Use: -1, Users: usersOf(nil)}
+	if d != nil {
+		r.Size = size(d.SizeBytes)
+		if state := DiskState(d); state.Text != "online" {
+			r.State = state.Text
+		} else if v == nil {
+			r.State = cmp.Or(map[bool]string{true: "blank"}[d.GetPartitionStyle() == "RAW" && len(d.GetPartitions()) == 0], "no volume")
+		}
+	}
+	if v == nil {
+		if d.GetSerialNumber() != "" {
+			r.State += ", serial " + d.GetSerialNumber()
+		}
+		r.Users = n.DiskUsers(d)
+		return r
+	}
+	r.Users = n.Users(v)
+	if state := content(v); v.GetState() != extensionv1.VolumeFormatted {
+		r.State = cmp.Or(r.State, state.Text)
+	}
+	for _, path := range append(slices.Clone(v.GetMountPaths()), n.LinksTo(v)...) {
+		if used := len(r.Users.Pods)+len(r.Users.PVs)+len(r.Users.Drivers) > 0; len(path) <= len(`C:\`) || r.State == "" && !used {
+			r.State = strings.TrimSpace(r.State + " " + path)
+		}
+	}
+	if v.TotalBytes != nil && v.UsedBytes != nil && v.GetTotalBytes() > 0 {
+		r.Size, r.Use = output.Size(v.GetTotalBytes()), percent(v)
+	}
+	return r
+}
+
+// percent rounds down: only a volume without free space is 100% full.
+func percent(v *extensionv1.Volume) int {
+	return int(float64(v.GetUsedBytes()) / float64(v.GetTotalBytes()) * 100)
+}
+
+// DiskUsers returns the users of the volumes on a disk, and of what does not work because of it: one that is offline
+// lists no volumes.
+func (n Node) DiskUsers(d *extensionv1.Disk) Users {
+	var paths []string
+	for _, v := range n.GetVolumes() {
+		if d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) {
+			paths = append(append(paths, n.LinksTo(v)...), v.GetMountPaths()...)
+		}
+	}
+	for _, w := range n.Warnings(d) {
+		paths = append(paths, w.Affects...)
+	}
+	return usersOf(paths)
+}
+
+// Troubled reports whether a disk, volume, share or session, or a volume on the disk, has or explains a problem.
+func (n Node) Troubled(d *extensionv1.Disk) bool {
+	if len(n.Warnings(d)) > 0 || n.affected(objectOf(d).Name()) {
+		return true
+	}
+	return slices.ContainsFunc(d.GetPartitions(), func(p *extensionv1.Partition) bool {
+		v := n.Volume(p.GetVolumeId())
+		return v != nil && (len(n.Warnings(v)) > 0 || n.affected(v.GetId()))
+	})
+}
+
+// affected reports whether something does not work because of something else.
+func (n Node) affected(name string) bool {
+	return slices.ContainsFunc(n.Problems, func(w Warning) bool { return slices.Contains(w.Affects, name) })
+}
+
+// PodName returns namespace/name of a pod, or its UID if the name is not known.
+func (n Node) PodName(uid string) string {
+	for _, p := range n.GetPods() {
+		if p.GetUid() == uid {
+			return p.GetNamespace() + "/" + p.GetName()
+		}
+	}
+	return uid
+}
+
+// PodNames returns the names of pods.
+func (n Node) PodNames(uids []string) []string {
+	names := make([]string, 0, len(uids))
+	for _, uid := range uids {
+		names = append(names, n.PodName(uid))
+	}
+	return names
+}
+
+// Severe counts the problems of a severity.
+func (n Node) Severe(s warning.Severity) (count int) {
+	for _, w := range n.Problems {
+		if w.Severity == s {
+			count++
+		}
+	}
+	return count
+}
+
+// Summary counts the problems: 8 problems: 5 hurt 4 pods, 2 will hurt, 1 note.
+func (n Node) Summary() string {
+	if len(n.Problems) == 0 {
+		return "no problems"
+	}
+	var parts []string
+	if count := n.Severe(warning.Hurts); count > 0 {
+		parts = append(parts, fmt.Sprintf("%d hurt %s", count, Count(warning.PodsHurt(n.Problems), "pod")))
+	}
+	if count := n.Severe(warning.WillHurt); count > 0 {
+		parts = append(parts, fmt.Sprintf("%d will hurt", count))
+	}
+	if count := n.Severe(warning.Note); count > 0 {
+		parts = append(parts, Count(count, "note"))
+	}
+	return Count(len(n.Problems), "problem") + ": " + strings.Join(parts, ", ")
+}
+
+// Stamp is when the node was described; empty if that is unknown.
+func (n Node) Stamp() string {
+	if n.At.IsZero() {
+		return ""
+	}
+	return n.At.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// Programs are the versions of the server and of this program.
+func (n Node) Programs() string {
+	switch server := n.GetVersion(); server {
+	case version.String():
+		return "csi-proxy " + server
+	case "":
+		return name + " " + version.String()
+	default:
+		return "csi-proxy " + server + ", " + name + " " + version.String()
+	}
+}
+
+const name = "csi-proxyctl"
+
+// Style is the colour of a severity.
+func Style(s warning.Severity) output.Style {
+	switch s {
+	case warning.Hurts:
+		return output.Bad
+	case warning.WillHurt:
+		return output.Warning
+	default:
+		return output.Plain
+	}
+}
+
+// Age says for how long the daemon has seen a problem, if that is a minute or more: "for 2 h".
+func (n Node) Age(w Warning) string {
+	if w.Since == nil {
+		return ""
+	}
+	switch age := n.At.Sub(*w.Since); {
+	case age < time.Minute:
+		return ""
+	case age < 2*time.Hour:
+		return fmt.Sprintf("for %d min", int(age.Minutes()))
+	case age < 48*time.Hour:
+		return fmt.Sprintf("for %d h", int(age.Hours()))
+	default:
+		return fmt.Sprintf("for %d days", int(age.Hours()/24))
+	}
+}
