@@ -16,7 +16,7 @@ func TestAccess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	path := filepath.Join(dir, "file")
 	require.NoError(t, protected.MkdirAll(dir))
-	require.NoError(t, write(t, path, "x"))
+	require.NoError(t, write(t, path))
 	everyone, err := windows.SecurityDescriptorFromString("D:P(A;;FA;;;WD)")
 	require.NoError(t, err)
 	list, _, err := everyone.DACL()
@@ -24,7 +24,7 @@ func TestAccess(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		if open {
 			require.NoError(t, windows.SetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION, nil, nil, list, nil))
-			require.NoError(t, write(t, path, "x"))
+			require.NoError(t, write(t, path))
 		}
 		descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 		if text := descriptor.String(); err != nil || strings.Contains(text, ";WD)") || strings.Contains(text, ";BU)") {
