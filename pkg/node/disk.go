@@ -25,7 +25,6 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
 	failures := tasks.Each(ctx, len(devices), l.objectTime(ctx), func(ctx context.Context, i int) error {
-		defer beginWait(ctx, "disk "+string(devices[i]))()
 		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})

@@ -300,10 +300,10 @@ func (s *linkSearch) follow(ctx context.Context, f *followed) {
 		return
 	}
 	_, err = s.m.FileInfo(ctx, at)
-	switch code := winerr.CodeOf(err); {
-	case code == winerr.FileNotFound, code == winerr.PathNotFound: // no other answer says that it is gone
+	switch winerr.CodeOf(err) {
+	case winerr.FileNotFound, winerr.PathNotFound: // no other answer says that it is gone
 		link.Target, link.Stale = at.String(), "its target is gone: "+reasonOf(err)
-	case code == winerr.ReparsePointEncounter: // replaced just now
+	case winerr.ReparsePointEncounter: // replaced just now
 	default:
 		f.err = err
 	}
