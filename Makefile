@@ -58,6 +58,7 @@ OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
+GO_KUBECTL   := GOWORK=off $(GO) -C kubectl-csi_proxy
 
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
@@ -115,6 +116,7 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO_TOOLS) test $(ORDER) $(OUR_TOOLS)
 	$(GO_MANIFESTS) test $(ORDER) ./...
 	$(GO_DRIVERS) test $(ORDER) ./...
+	$(GO_KUBECTL) test $(RACE) $(ORDER) ./...
 	$(GO_DRIVERS) vet -tags=drivers,wine ./...
 	$(GO_EXAMPLES) test $(RACE) $(ORDER) ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
@@ -174,6 +176,7 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
+	cd kubectl-csi_proxy && GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
 # Of what we ship and what drivers import, as it is on Windows and here. It asks vuln.go.dev.
@@ -181,7 +184,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 .PHONY: vulnerabilities
 vulnerabilities: ## Look for known vulnerabilities in the code that our modules call; needs the internet
 	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
-	@for module in $(MODULES); do for os in windows linux; do \
+	@for module in $(MODULES) kubectl-csi_proxy; do for os in windows linux; do \
 		echo "govulncheck $$module ($$os)"; \
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
@@ -190,7 +193,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code that our modules 
 # one, resolves names as Windows does; Wine 10 opens a handle for each question about a file.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
-bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
+bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the figures, see report
 	@mkdir -p $(BENCH_OUTPUT) && rm -f $(BENCH_OUTPUT)/*.txt
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
@@ -202,8 +205,10 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/
 	$(MAKE) report
 
 .PHONY: report
-report: bin/tools/benchstat ## Write the tables of docs/performance.md from the results of make bench
-	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(wildcard $(BENCH_OUTPUT)/*.txt)
+report: bin/tools/benchstat ## Write the figures of docs/performance.md, docs/status.md and bin/bench/tables.md from the results of make bench
+	cp hack/benchreport/tables.tmpl $(BENCH_OUTPUT)/tables.md
+	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(foreach page,docs/performance.md docs/status.md $(BENCH_OUTPUT)/tables.md,-page $(page)) \
+		$(wildcard $(BENCH_OUTPUT)/*.txt)
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
@@ -219,15 +224,13 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
 
-# ATTACKPAGE=docs/reliability.md also rewrites the table there.
 .PHONY: attack
 attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice
-	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) \
-		$(if $(ATTACKPAGE),-attack.page=$(abspath $(ATTACKPAGE)))
+	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) -attack.table=$(CURDIR)/bin/attack.md
 
 .PHONY: attack-original
-attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write the table of docs/reliability.md
-	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.page=$(CURDIR)/docs/reliability.md
+attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write bin/attack-original.md
+	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.table=$(CURDIR)/bin/attack-original.md
 
 .PHONY: generate
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
@@ -245,7 +248,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in $(MODULES) tools examples test/drivers; do \
+	@for module in $(MODULES) tools examples test/drivers kubectl-csi_proxy; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done

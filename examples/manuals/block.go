@@ -27,7 +27,7 @@ func (b Block) Position() string { return fmt.Sprintf("%s:%d", b.File, b.Line) }
 
 // Languages are those that a block may be in. Other spellings, or words behind one, are errors:
 // the block would not be checked.
-var Languages = []string{"go", "js", "sh", "text", "yaml"}
+var Languages = []string{"go", "mermaid", "sh", "text", "yaml"}
 
 // fence returns the marks with which a block begins or ends, if a line has them, and what stands
 // behind them.

@@ -17,7 +17,7 @@ import (
 func TestGo(t *testing.T) {
 	blocks, err := manuals.ReadAll(repository(t), "go")
 	must(t, err)
-	if len(blocks) < 10 {
+	if len(blocks) < 5 {
 		t.Fatalf("only %d blocks of Go were found in the manuals", len(blocks))
 	}
 	m := newModule(t, blocks...)

@@ -31,7 +31,7 @@ import (
 func TestYAML(t *testing.T) {
 	blocks, err := manuals.ReadAll(repository(t), "yaml")
 	must(t, err)
-	if len(blocks) < 10 {
+	if len(blocks) < 4 {
 		t.Fatalf("only %d blocks of YAML were found in the manuals", len(blocks))
 	}
 	for _, block := range blocks {

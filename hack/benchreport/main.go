@@ -1,5 +1,5 @@
-// Benchreport fills docs/performance.md with what benchstat prints about the output of benchmarks. 'make report'
-// runs it. The page says in comments what it shows:
+// Benchreport fills pages with what benchstat prints about the output of benchmarks. 'make report' runs it for
+// docs/performance.md, docs/status.md and the tables of bin/bench. A page says in comments what it shows:
 //
 //   - <!-- table: FILTER; ROWS; COLUMNS -->, before a table: arguments of benchstat.
 //   - <!-- median: FILTER -->, in the row of a promise: which of the values is compared with the budget. The others are
@@ -25,16 +25,22 @@ import (
 
 func main() {
 	benchstat := flag.String("benchstat", "benchstat", "the `program`")
-	page := flag.String("page", "docs/performance.md", "the `file` to rewrite")
+	var pages []string
+	flag.Func("page", "a `file` to rewrite; may be repeated", func(page string) error {
+		pages = append(pages, page)
+		return nil
+	})
 	flag.Parse()
 	r := report{run: func(args ...string) ([]byte, error) {
 		return exec.Command(*benchstat, append(args, flag.Args()...)...).Output() //nolint:gosec // a flag
 	}}
-	text, err := os.ReadFile(*page)
-	r.fail(err)
-	text = r.fill(text)
-	if r.err == nil {
-		r.fail(os.WriteFile(*page, text, 0o644)) //nolint:gosec // a flag
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		r.fail(err)
+		text = r.fill(text)
+		if r.err == nil {
+			r.fail(os.WriteFile(page, text, 0o644)) //nolint:gosec // a flag
+		}
 	}
 	if r.err != nil {
 		log.Fatal(r.err)

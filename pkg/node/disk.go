@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hung"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -169,21 +170,11 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
 	if l.describes && d.Online != nil && *d.Online {
-		if err := l.read(ctx, device); err != nil {
+		if err := hung.Read(ctx, l.m, device); err != nil { // all before Windows knows also of a disk that fails or hangs
 			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
 		}
 	}
 	return d, unanswered, false
-}
-
-// read reads the first sector of a disk: all that was asked before Windows knows also of a disk that fails or hangs.
-func (l *lookup) read(ctx context.Context, device win.Device) error {
-	const largestSector = 4096
-	err := l.m.ReadDevice(ctx, device, 0, make([]byte, largestSector))
-	if errors.Is(err, winerr.Unsupported) {
-		return nil
-	}
-	return err
 }
 
 // partitions returns the partitions of a table, in the order in which they lie on the disk.

@@ -313,8 +313,23 @@ func TestHeal_Drop(t *testing.T) {
 				}
 			}
 
+			// Nor are two drops at the time of two looks, if it was seen in between.
 			prepare(t, node.DetachDisk(liveDisk))
+			heal(t, n, true)
+			sleep(t, node, 2*time.Minute)
+			_, err := node.ReattachDisk(liveDisk)
+			prepare(t, err)
+			sleep(t, node, time.Minute)
+			prepare(t, n.Recheck(t.Context()))
+			sleep(t, node, 5*time.Minute)
+			prepare(t, node.DetachDisk(liveDisk))
+			prepare(t, n.Recheck(t.Context()))
+			sleep(t, node, 2*time.Minute)
 			first := heal(t, n, true)
+			for _, path := range []string{ofLiveVolume, since} {
+				wantState(t, first, path, wholenode.Kept, "gone for 0s of 10m")
+			}
+			prepare(t, n.Recheck(t.Context()))
 			sleep(t, node, first.RetryAfter)
 			last := heal(t, n, true)
 			for _, path := range []string{ofLiveVolume, since} {

@@ -1,11 +1,15 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/gone"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
@@ -73,12 +77,12 @@ func (h *healing) tooEarly(link *stagingLink) string {
 	case link.noDate != nil:
 		return "its age is unknown: " + reasonOf(link.noDate)
 	}
-	gone := h.goneFor(link)
-	if gone >= h.options.MinAge {
+	absent := h.goneFor(link)
+	if absent >= h.options.MinAge {
 		return ""
 	}
-	h.retryAfter = max(h.retryAfter, h.options.MinAge-gone)
-	return fmt.Sprintf("gone for %s of %s; it may come back", short(gone), short(h.options.MinAge))
+	h.retryAfter = max(h.retryAfter, h.options.MinAge-absent)
+	return fmt.Sprintf("gone for %s of %s; it may come back", short(absent), short(h.options.MinAge))
 }
 
 // goneFor is how long the target of a link is known to be gone.
@@ -95,6 +99,23 @@ func (h *healing) goneFor(link *stagingLink) time.Duration {
 		return h.uptime
 	}
 	return h.uptime - a.first
+}
+
+// Recheck makes Heal forget that a volume was gone if it is back. A device can return and drop off again between two
+// calls of Heal; who calls Recheck every minute meanwhile notices. It costs one call for each volume that was gone.
+func (n *Node) Recheck(ctx context.Context) error {
+	unlock, err := n.heals.Lock(ctx, struct{}{})
+	if err != nil {
+		return winerr.Wrap(opHeal, "", err)
+	}
+	defer unlock()
+	for id := range n.gone {
+		if volume, ok := win.ParseVolumeID(id.target); ok && !gone.Missing(ctx, n.m, volume) {
+			n.used.add(id.target)
+			delete(n.gone, id)
+		}
+	}
+	return ctx.Err()
 }
 
 // looks are the calls of Heal so far.

@@ -10,9 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// The methods below act as the storage backend. They do not count as calls, and faults do not
-// affect them.
-
 // AttachDisk attaches a disk and returns its number: m.Number, or if that is 0 the lowest free
 // number.
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {

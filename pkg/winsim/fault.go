@@ -14,14 +14,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Fault makes calls to a node fail, wait or crash. Zero conditions match every call.
+// Fault makes calls to a node fail, wait or crash. Zero conditions match every call. If several faults match a call, all
+// delays apply in order, and the first error counts.
 type Fault struct {
-	// Call is the name of a call as Calls lists it; empty means any.
+	// Call is the name of a call to the machine as Calls lists it, such as Remove or Format; empty means any. One gRPC
+	// call can make several. Inject names all calls when it refuses one.
 	Call string `yaml:"call"`
-	// Object is a pattern for the call's object, such as a path: '*' matches any characters,
-	// and case is ignored; empty means any.
+	// Object is a pattern for what the call is about: '*' matches any characters, also backslashes, and case is ignored;
+	// empty means any. It is a path; \\.\PhysicalDrive3 or the interface path of a disk; \\?\Volume{GUID}\;
+	// \\server\share; the name of a service, an iSCSI target, or a portal as in 10.0.0.10:3260.
 	Object string `yaml:"object"`
-	// Nth is the number of the first matching call to hit, from 1.
+	// Nth is the number of the first matching call to hit, from 1; later calls are hit, too. The look for stale mounts at
+	// the start of csi-proxy-sim makes calls, unless -heal-stale-mounts is off.
 	Nth int `yaml:"nth"`
 	// Times limits the number of hits; 0 means no limit.
 	Times int `yaml:"times"`

@@ -45,7 +45,8 @@ func (l *link) read() (win.ReparsePoint, error) {
 }
 
 // errCantAccessFile is ERROR_CANT_ACCESS_FILE: no driver handles the tag of a link to follow,
-// such as a WSL link. The kernel's code is STATUS_IO_REPARSE_TAG_NOT_HANDLED.
+// such as a WSL link. The kernel's code is STATUS_IO_REPARSE_TAG_NOT_HANDLED. Wine's dlls/ntdll/tests/file.c has it on
+// Windows, also for a link on the way.
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999-
 const errCantAccessFile winerr.Code = 1920
 

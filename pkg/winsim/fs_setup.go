@@ -15,13 +15,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Tests arrange and inspect a node with the methods below. They do not count as calls, and
-// faults do not affect them.
-
-// Their paths follow Win32: it converts slashes, resolves dots lexically and drops trailing
-// dots and spaces. Device names such as NUL are refused. A path with the prefix \\?\ is used as
-// is; it can also start with a volume, \\?\Volume{guid}\dir. Names with a colon are streams.
-
 // Mkdir creates a directory and its missing parents. It follows links in the path. On a share,
 // \\server\share\dir, it acts as another client of the server: the node needs no mapping.
 func (n *Node) Mkdir(path string) error { return n.Create(File{Path: path}) }
@@ -118,7 +111,8 @@ func (n *Node) RemoveAll(path string) error {
 }
 
 // Hold keeps a file or directory open, as a virus scanner does. Until release is called,
-// deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32).
+// deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32), as in Wine's
+// dlls/ntdll/tests/file.c.
 // With the name of an iSCSI target, it keeps the disks of the target open: a logout fails with
 // ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040). Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {

@@ -67,7 +67,7 @@ func (w *walk) descend(at resolvedPath, root, names string) (_ resolvedPath, fur
 	for rest := names; rest != ""; {
 		name, after, more := strings.Cut(rest, winpath.Separator)
 		if at.entry.children == nil {
-			return resolvedPath{}, "", winerr.PathNotFound // a file inside the path
+			return resolvedPath{}, "", winerr.PathNotFound // a file inside the path: Wine's dlls/ntdll/tests/file.c
 		}
 		if at, err = at.lookUp(at.entry, name, !more); err != nil {
 			return resolvedPath{}, "", err

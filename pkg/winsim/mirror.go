@@ -60,11 +60,23 @@ type realTree struct {
 
 // Mirror mirrors the node's files in a real directory until stop is called: drive C: in dir/C,
 // volumes without a letter in dir/volumes/<guid>, mapped shares in dir/shares/<server>/<share>.
-// Links of the node are real links there. Changes that other processes make below dir change
-// the node.
+// Links of the node are real, relative links there. When a call returns, its changes are in the
+// directory; changes that other processes make there apply from the next call on. The later of two
+// changes wins.
 //
-// Mirror creates dir if it is missing. Dir must be empty or an earlier mirror, which Mirror
-// empties. Its content remains when mirroring ends.
+//   - A volume or share has its directory while the node can open it, and that is writable even if
+//     the volume is not. Late volumes show with the next call.
+//   - A link of another process to a place outside dir can be removed, but following it fails with
+//     ERROR_CANT_ACCESS_FILE (1920). Nothing outside dir is read or changed.
+//   - Where links cannot be created, on Windows without the privilege and in Wine 10, they are empty
+//     directories. On Windows a link to a share carries the share's name.
+//   - Only in memory: streams, short names, attributes, names that this machine cannot have, and what
+//     is more than 100 directories deep. Only in dir: names that Windows cannot have, the second of
+//     two that differ in case, and the content of files above 64 MiB.
+//   - Creating a name, or looking up a missing one, lists its directory. Keep large trees in memory.
+//
+// Mirror creates dir, for this user only, if it is missing. Dir must be empty or an earlier mirror,
+// which Mirror empties. Its content remains when mirroring ends.
 //
 // Mirror calls report once for each problem, such as a name that is too long for this machine.
 // Report may be nil. It must not call the node.

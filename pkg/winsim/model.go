@@ -10,22 +10,23 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Model describes a node. The YAML form has the same fields; see LoadModel.
+// Model describes a node. All fields are optional. The YAML form has the same fields; see LoadModel.
 type Model struct {
 	// Seed makes random faults reproducible.
 	Seed uint64 `yaml:"seed" json:"seed,omitzero"`
-	// RealTime makes the node wait in real time. Tests leave it off.
+	// RealTime makes the node wait in real time. Tests leave it off; csi-proxy-sim always sets it.
 	RealTime bool `yaml:"realTime" json:"realTime,omitzero"`
-	// Storage is the behaviour of disks and volumes.
+	// Storage is the behaviour of disks and volumes, with delays and oddities to choose from.
 	Storage Storage `yaml:"storage" json:"storage,omitzero"`
 	// Disks are the disks of the node, with their partitions and the volumes on them.
 	Disks []Disk `yaml:"disks" json:"disks,omitzero"`
-	// Volumes are the volumes that are not a single partition of a disk.
+	// Volumes are the volumes that are not a single partition of a disk. Those without a disk, as RAM disks, can be
+	// mounted, but neither formatted nor grown.
 	Volumes []Volume `yaml:"volumes" json:"volumes,omitzero"`
 	// ISCSI is the node's iSCSI initiator with its portals and targets.
 	ISCSI ISCSI `yaml:"iscsi" json:"iscsi,omitzero"`
-	// Files are the directories, files and links at the start, created in this order with
-	// missing parents.
+	// Files are the directories, files and links at the start, created in this order with missing parents, after the
+	// files of volumes. They need a volume with a drive letter.
 	Files []File `yaml:"files" json:"files,omitzero"`
 	// Firmware identifies the machine.
 	Firmware Firmware `yaml:"firmware" json:"firmware,omitzero"`
@@ -56,7 +57,7 @@ type Volume struct {
 	FileSystem FileSystem `yaml:"fileSystem" json:"fileSystem,omitzero"`
 	// Used is used space in addition to the files.
 	Used Size `yaml:"used" json:"used,omitzero"`
-	// NoShortNames disables 8.3 names, as fsutil 8dot3name set does.
+	// NoShortNames disables 8.3 names, as fsutil 8dot3name set does. By default NTFS and FAT32 have them.
 	NoShortNames bool `yaml:"noShortNames" json:"noShortNames,omitzero"`
 	// Files are on the volume at the start. Paths start at its root.
 	Files []File `yaml:"files" json:"files,omitzero"`
@@ -117,8 +118,11 @@ const (
 
 func (s VolumeState) check() *ModelError { return oneOf("state", s, Raw, NotReady, Gone, Locked) }
 
-// File is one entry of the file tree: a directory, unless another field says otherwise.
+// File is one entry of the file tree: a directory, unless one of Content, EmptyFile, Hex, Symlink, FileSymlink, Junction
+// and Volume says otherwise.
 type File struct {
+	// Path is absolute, with backslashes, or begins at the root of its volume or share. Links in it are followed. With
+	// the prefix \\?\ it can have names such as NUL or dir.
 	Path        string `yaml:"path" json:"path,omitzero"`
 	Content     string `yaml:"content" json:"content,omitzero"`         // makes it a file with this content
 	EmptyFile   bool   `yaml:"emptyFile" json:"emptyFile,omitzero"`     // makes it a file without content
@@ -128,10 +132,11 @@ type File struct {
 	Volume      string `yaml:"volume" json:"volume,omitzero"`           // makes it a mounted folder of the volume with this ID
 	ReadOnly    bool   `yaml:"readOnly" json:"readOnly,omitzero"`       // sets the read-only attribute
 
-	// Tag sets a reparse point of another kind, such as 0x80000013 of a deduplicated file.
+	// Tag sets a reparse point of another kind, such as 0x80000013 of a deduplicated file. With the name surrogate bit
+	// (0x20000000) it is a link that cannot be followed.
 	Tag uint32 `yaml:"tag" json:"tag,omitzero"`
 	// TagData is the content of that reparse point after its 8-byte header, in hexadecimal
-	// digits. Only links use it; it can be malformed.
+	// digits. Only the tags of links, 0xa000000c and 0xa0000003, use it; it can be malformed.
 	TagData string `yaml:"tagData" json:"tagData,omitzero"`
 
 	// Hex is Content in hexadecimal digits.

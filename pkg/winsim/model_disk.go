@@ -13,7 +13,8 @@ type Disk struct {
 	// Number is the N of \\.\PhysicalDriveN. Disks without a number, or with 0, get the lowest
 	// free numbers in their order; the first gets 0.
 	Number uint32 `yaml:"number" json:"number,omitzero"`
-	Size   Size   `yaml:"size" json:"size,omitzero"`
+	// Size is required: a multiple of 4096 bytes, from 1 MiB to 1024 TiB.
+	Size Size `yaml:"size" json:"size,omitzero"`
 	// GrowsTo is the size of the disk after a format, as if its owner asked for more space
 	// then; 0 means that it does not grow. See also GrowDisk.
 	GrowsTo Size `yaml:"growsTo" json:"growsTo,omitzero"`
@@ -58,12 +59,13 @@ type Disk struct {
 	// table, as if reading it took too long.
 	LooksRaw int `yaml:"looksRaw" json:"looksRaw,omitzero"`
 
-	// Layout is the kind of partition table; the default is raw.
+	// Layout is the kind of partition table; the default is raw, a disk without one.
 	Layout Layout `yaml:"layout" json:"layout,omitzero"`
 	// ID is the GUID of a GPT, or the eight hexadecimal digits of the signature in an MBR. The
 	// default depends on the disk's number. Two disks with the same id are a disk and its copy:
 	// Windows keeps the second one offline.
-	ID         string      `yaml:"id" json:"id,omitzero"`
+	ID string `yaml:"id" json:"id,omitzero"`
+	// Partitions are in the order of their offsets. A superfloppy has one, with a volume.
 	Partitions []Partition `yaml:"partitions" json:"partitions,omitzero"`
 	// Bytes are written to the disk last, over everything else.
 	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`
@@ -86,7 +88,8 @@ type Disk struct {
 	// FileSystems are those that do not begin with a partition: of volumes that span disks, and
 	// those that a removed partition left. Only offset and volume are used.
 	FileSystems []Partition `yaml:"fileSystems" json:"fileSystems,omitzero"`
-	Pending     []Event     `yaml:"pending" json:"pending,omitzero"`
+	// Pending is what Windows will do with the disk.
+	Pending []Event `yaml:"pending" json:"pending,omitzero"`
 }
 
 // Presence is whether a node has a disk.
@@ -147,10 +150,10 @@ func (b Bus) isShared() bool {
 
 // Identifier is an identifier of SCSI page 83, as text or hexadecimal digits.
 type Identifier struct {
-	CodeSet     CodeSet        `yaml:"codeSet" json:"codeSet,omitzero"` // the default is ASCII for Text and binary for Hex
-	Type        IdentifierType `yaml:"type" json:"type,omitzero"`       // the default follows from the code set
-	Association uint32         `yaml:"association" json:"association,omitzero"`
-	Text        string         `yaml:"text" json:"text,omitzero"`
+	CodeSet     CodeSet        `yaml:"codeSet" json:"codeSet,omitzero"`         // the default is ASCII for Text and binary for Hex
+	Type        IdentifierType `yaml:"type" json:"type,omitzero"`               // the default follows from the code set
+	Association uint32         `yaml:"association" json:"association,omitzero"` // 0, the default, is the device itself
+	Text        string         `yaml:"text" json:"text,omitzero"`               // or Hex
 	Hex         string         `yaml:"hex" json:"hex,omitzero"`
 }
 
@@ -222,7 +225,8 @@ func textOrHex(text, digits string) ([]byte, *ModelError) {
 	return value, nil
 }
 
-// SCSI is a SCSI address with the bus number of the controller.
+// SCSI is a SCSI address with the bus number of the controller. Windows stores by address whether a disk is offline or
+// read-only: a disk inherits the state of an earlier one at its address.
 type SCSI struct {
 	Port      uint8  `yaml:"port" json:"port,omitzero"`
 	Path      uint8  `yaml:"path" json:"path,omitzero"`
@@ -252,14 +256,15 @@ type Partition struct {
 	// contains the disk and partition number.
 	ID string `yaml:"id" json:"id,omitzero"`
 	// Offset is by default where Windows puts the partition, Size the remaining space.
-	Offset     Size   `yaml:"offset" json:"offset,omitzero"`
-	Size       Size   `yaml:"size" json:"size,omitzero"`
+	Offset Size `yaml:"offset" json:"offset,omitzero"`
+	Size   Size `yaml:"size" json:"size,omitzero"`
+	// Attributes and Name are of a GPT partition; 0x1000000000000000 is read-only.
 	Attributes uint64 `yaml:"attributes" json:"attributes,omitzero"`
 	Name       string `yaml:"name" json:"name,omitzero"`
 	// Boot is the active flag of an MBR partition.
 	Boot bool `yaml:"boot" json:"boot,omitzero"`
-	// Volume is the volume of the partition. By default a basic partition has a volume without
-	// a file system, and others have no volume.
+	// Volume is the volume of the partition. By default a basic, EFI or recovery partition has a volume
+	// without a file system, and others have no volume.
 	Volume *Volume `yaml:"volume" json:"volume,omitzero"`
 	// Bytes are written to the partition.
 	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`

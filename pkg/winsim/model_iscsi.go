@@ -10,11 +10,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ISCSI is the node's iSCSI initiator and the servers that it can reach.
+// ISCSI is the node's iSCSI initiator and the servers that it can reach. While the service MSiSCSI is stopped, every call
+// fails with ISDSC_SERVICE_NOT_RUNNING (0xefff003e).
 type ISCSI struct {
-	// Initiator is the node's name, and its default CHAP user.
+	// Initiator is the node's name, and its default CHAP user; the default is iqn.1991-05.com.microsoft:winsim.
 	Initiator string `yaml:"initiator" json:"initiator,omitzero"`
-	// PnPDelay is the time from a login until its disks appear.
+	// PnPDelay is the time from a login until its disks appear. Until then their number is 0xffffffff.
 	PnPDelay time.Duration `yaml:"pnpDelay" json:"pnpDelay,omitzero"`
 	// Portals are the addresses of the servers, Targets their targets.
 	Portals []ISCSIPortal `yaml:"portals" json:"portals,omitzero"`
@@ -31,10 +32,10 @@ type ISCSI struct {
 
 // ISCSIPortal is a server address that offers targets.
 type ISCSIPortal struct {
-	Address string `yaml:"address" json:"address,omitzero"`
-	Port    uint16 `yaml:"port" json:"port,omitzero"` // the default is 3260
-	// Down makes the portal unreachable (ISDSC_CONNECTION_FAILED, 0xefff0003). Delay is the
-	// time it takes to answer.
+	Address string `yaml:"address" json:"address,omitzero"` // an IP address or a host name
+	Port    uint16 `yaml:"port" json:"port,omitzero"`       // the default is 3260
+	// Down makes the portal unreachable (ISDSC_CONNECTION_FAILED, 0xefff0003), and its sessions lose their connection.
+	// Delay is the time it takes to answer.
 	Down  bool          `yaml:"down" json:"down,omitzero"`
 	Delay time.Duration `yaml:"delay" json:"delay,omitzero"`
 	// Registered makes the node know the portal and its targets from the start.
@@ -43,15 +44,16 @@ type ISCSIPortal struct {
 	Known []string `yaml:"known" json:"known,omitzero"`
 }
 
-// ISCSITarget is a target. Its disks appear after a login and go with the logout, but keep
-// their content.
+// ISCSITarget is a target. Its disks appear after a login, with the lowest free numbers, and go with the last session,
+// but keep their content. It has one session, unless Logins make more.
 type ISCSITarget struct {
-	IQN string `yaml:"iqn" json:"iqn,omitzero"`
-	// Portals are the portals that offer it, such as 10.0.0.10:3260; the default is all.
+	IQN string `yaml:"iqn" json:"iqn,omitzero"` // unique, ignoring case
+	// Portals are the portals that offer it, such as 10.0.0.10 or [fd00::12]:3261; the default is all.
 	Portals []string `yaml:"portals" json:"portals,omitzero"`
 	// CHAP are the required credentials; without it everybody may log in.
 	CHAP *CHAP `yaml:"chap" json:"chap,omitzero"`
-	// LUNs are the disks, LUN 0 first. Their bus is iSCSI; they get a number when they appear.
+	// LUNs are the disks, LUN 0 first, without number, bus, scsi and system: their bus is iSCSI, and they get a number
+	// when they appear.
 	LUNs []Disk `yaml:"luns" json:"luns,omitzero"`
 	// BusyLogouts is how many logouts fail with ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040).
 	BusyLogouts int `yaml:"busyLogouts" json:"busyLogouts,omitzero"`
@@ -62,7 +64,7 @@ type ISCSITarget struct {
 // CHAP are the credentials of a target.
 type CHAP struct {
 	// User and Secret are the initiator's credentials. The default user is the initiator's
-	// name.
+	// name. Secrets have 12 to 16 bytes.
 	User   string `yaml:"user" json:"user,omitzero"`
 	Secret string `yaml:"secret" json:"secret,omitzero"`
 	// MutualSecret authenticates the target to the initiator; empty if it cannot.

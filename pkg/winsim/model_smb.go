@@ -20,7 +20,7 @@ type SMBServer struct {
 	Shares []SMBShare `yaml:"shares" json:"shares,omitzero"`
 	// Accounts are the users of the server.
 	Accounts []SMBAccount `yaml:"accounts" json:"accounts,omitzero"`
-	// Guest allows access without a user name.
+	// Guest allows access without a user name. Otherwise that fails with ERROR_ACCESS_DENIED (5).
 	Guest bool `yaml:"guest" json:"guest,omitzero"`
 	// NoEncryption makes the server refuse encrypted connections with
 	// ERROR_NETWORK_ACCESS_DENIED (65).
@@ -50,6 +50,13 @@ type SMBShare struct {
 }
 
 // SMBMapping is a global mapping of a share.
+//
+//   - Opening a path on a share needs a mapping with the same server name whose user and password the server accepts
+//     now. Otherwise it fails: 53 if the server is unreachable, 67 if the share is missing, 1326 or the code of the
+//     account's state.
+//   - The status shows whether the server is down, but not that a password has changed.
+//   - A second mapping of a share fails with 85, another user for the same server with 1219.
+//   - Links inside a share are not followed: 1463.
 type SMBMapping struct {
 	Remote   string `yaml:"remote" json:"remote,omitzero"` // \\server\share
 	User     string `yaml:"user" json:"user,omitzero"`     // empty for a guest

@@ -10,9 +10,9 @@ import (
 // Storage is the behaviour of a node's storage stack. The zero value does everything at once
 // and without errors; the presets are more realistic.
 type Storage struct {
-	// SANPolicy is the state of new disks.
+	// SANPolicy is the state of new disks; the default is online-all.
 	SANPolicy SANPolicy `yaml:"sanPolicy" json:"sanPolicy,omitzero"`
-	// OfflineAgain is how many times the partition manager takes a disk offline again, shortly
+	// OfflineAgain is how many times the partition manager takes a disk offline again, 20 ms
 	// after it came online.
 	OfflineAgain int `yaml:"offlineAgain" json:"offlineAgain,omitzero"`
 	// AttachByRescan hides an attached disk until a rescan of its adapter.
@@ -21,9 +21,9 @@ type Storage struct {
 	// RawEntries makes disks without a partition table show four empty entries, as ReactOS
 	// does. By default they show none. Which one Windows does is not documented.
 	RawEntries bool `yaml:"rawEntries" json:"rawEntries,omitzero"`
-	// CreateDiskMSR is when a new GPT gets a reserved partition automatically.
+	// CreateDiskMSR is when a new GPT gets a reserved partition automatically; the default is never.
 	CreateDiskMSR MSRPolicy `yaml:"createDiskMSR" json:"createDiskMSR,omitzero"`
-	// CapacityFollows is what makes Windows see the new size of a disk.
+	// CapacityFollows is what makes Windows see the new size of a disk; the default is update.
 	CapacityFollows CapacityPolicy `yaml:"capacityFollows" json:"capacityFollows,omitzero"`
 	// CapacityDelay is the delay until the partition table covers the new space.
 	CapacityDelay time.Duration `yaml:"capacityDelay" json:"capacityDelay,omitzero"`
@@ -42,7 +42,7 @@ type Storage struct {
 	ArrivalError   uint32        `yaml:"arrivalError" json:"arrivalError,omitzero"`
 	// ForeignVolumeIDs gives new volumes other GUIDs than their partitions have.
 	ForeignVolumeIDs bool `yaml:"foreignVolumeIDs" json:"foreignVolumeIDs,omitzero"`
-	// Automount is the policy for new volumes.
+	// Automount is the policy for new volumes; the default is on.
 	Automount AutomountPolicy `yaml:"automount" json:"automount,omitzero"`
 	// LoseMountNotices means that the mount manager does not learn of folders at which volumes
 	// are mounted by SetMountPoint, and so does not list them.

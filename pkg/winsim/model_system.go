@@ -15,6 +15,7 @@ import (
 
 // Firmware is what the firmware reports about the machine.
 type Firmware struct {
+	// Manufacturer and Product are fields of the SMBIOS table, in Latin-1.
 	Manufacturer string `yaml:"manufacturer" json:"manufacturer,omitzero"`
 	Product      string `yaml:"product" json:"product,omitzero"`
 	// Serial is the serial number, including trailing spaces; may be empty.
@@ -67,7 +68,7 @@ type Service struct {
 	// DependsOn are the names of services that must run before this one.
 	DependsOn []string `yaml:"dependsOn" json:"dependsOn,omitzero"`
 
-	// StartTime and StopTime are how long the service is pending.
+	// StartTime and StopTime are how long the service is pending, and its wait hint.
 	StartTime time.Duration `yaml:"startTime" json:"startTime,omitzero"`
 	StopTime  time.Duration `yaml:"stopTime" json:"stopTime,omitzero"`
 	// ExitCode makes the service fail to start with this Windows code. With
@@ -79,7 +80,7 @@ type Service struct {
 	StartCode uint32 `yaml:"startCode" json:"startCode,omitzero"`
 	// RefusesStop makes the service refuse to stop, with ERROR_INVALID_SERVICE_CONTROL (1052).
 	RefusesStop bool `yaml:"refusesStop" json:"refusesStop,omitzero"`
-	// Proxy marks the service that runs CSI Proxy itself, under any name.
+	// Proxy marks the service that runs CSI Proxy itself, under any name. It must not stop itself.
 	Proxy bool `yaml:"proxy" json:"proxy,omitzero"`
 
 	// The fields below are for a running node. Launched means that the process of a pending service

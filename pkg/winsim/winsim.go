@@ -10,8 +10,15 @@
 //
 // Package serve serves the gRPC API of a node to clients on any OS; csi-proxy-sim does the same
 // for drivers in other languages. A Model, in Go or YAML, describes a node; the presets are nodes
-// of common clouds. Tests change and inspect files (WriteFile, Tree), disks (AttachDisk, DiskInfo)
-// and all else (Add, Describe), count calls (Calls), and let them fail (Inject).
+// of common clouds.
+//
+// Tests change and inspect files (WriteFile, Tree), disks (AttachDisk, DiskInfo) and all else (Add,
+// Describe). These methods act as the storage backend, the administrator or a pod: they do not count
+// as calls, and faults do not affect them. Their paths follow Win32: it converts slashes, resolves
+// dots lexically and drops trailing dots and spaces. Device names such as NUL are refused. A path
+// with the prefix \\?\ is used as is; it can also start with a volume, \\?\Volume{guid}\dir. Names
+// with a colon are streams. Calls to the machine use all names as is, as if with \\?\. Calls counts
+// them, and Inject lets them fail.
 //
 // A Node has a clock of its own, on which waits take no time, and is safe for concurrent use.
 // Storage behaves as Microsoft documents it and as published code relies on it; where neither
@@ -53,8 +60,11 @@ type Node struct {
 	objects // the mu of their clock guards them
 }
 
-// objects is what a node is made of. Each has its state and the emulated calls that are about it, and reaches only
-// those below it.
+// objects is what a node is made of. Each is a type with its state and the emulated calls that are about it, in files of
+// its name, and reaches only those below it, which TestObjects_ReachDown checks; disks notify volumes through
+// volumeManager. Only intercept.go counts calls and applies faults. Most objects keep their state in the types of Model:
+// model*.go builds them, resume.go adds what only a running node has, picture.go draws the model. So a new field that can
+// change needs a field of the model and a line in both; TestState_Transcripts fails without.
 type objects struct {
 	files     *files
 	initiator *initiator

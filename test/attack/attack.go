@@ -7,11 +7,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,21 +50,6 @@ var Attacks = []Attack{
 // flooding fills the queue of connections that the system has not handed to the server. While it is full,
 // the system refuses others, and no server can help it. Named pipes have no such queue.
 const flooding = "connections opened and closed"
-
-// WriteTable replaces the table of a page that a command writes.
-func WriteTable(page, command, table string) error {
-	begin, end := "<!-- "+command+" writes this table -->\n", "<!-- end of the table -->\n"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		return fmt.Errorf("%s has no place for the table of %s", page, command)
-	}
-	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o600) //nolint:gosec // the caller names the page
-}
 
 // target is what is attacked.
 type target struct {

@@ -40,7 +40,7 @@ func NewFinder() Finder { return Finder{shared.New[struct{}, storage](gather, 2*
 // Volume reports whether a volume is certainly gone. For one that exists it makes one call, which needs no access to
 // the disk. For another it looks at all disks and volumes, twice, with a rescan between. It fails only if ctx ends.
 func (f Finder) Volume(ctx context.Context, m win.Machine, id win.VolumeID) (bool, error) {
-	if mayExist(ctx, m, id) {
+	if !Missing(ctx, m, id) {
 		return false, ctx.Err()
 	}
 	search := f.searches.Join(ctx, struct{}{}, func(ctx context.Context, found *storage) error { return found.search(ctx, m) })
@@ -53,19 +53,19 @@ func (f Finder) Volume(ctx context.Context, m win.Machine, id win.VolumeID) (boo
 		log.V(2).Info("A volume does not exist now, but may come back", "volume", id, "reason", found.notReady)
 		return false, nil
 	}
-	if mayExist(ctx, m, id) {
+	if !Missing(ctx, m, id) {
 		return false, ctx.Err()
 	}
 	log.Info("A volume is gone: all disks and volumes answer, and it is not among them", "volume", id)
 	return true, nil
 }
 
-// mayExist reports whether a volume exists, or Windows does not say that it does not.
-func mayExist(ctx context.Context, m win.Machine, id win.VolumeID) bool {
+// Missing reports whether Windows says now that a volume does not exist. It may come back.
+func Missing(ctx context.Context, m win.Machine, id win.VolumeID) bool {
 	ctx, cancel := context.WithTimeout(ctx, objectLimit)
 	defer cancel()
 	_, err := m.DeviceNumber(ctx, id.Device())
-	return !missing(err)
+	return missing(err)
 }
 
 // missing reports whether a name does not exist. Codes of disks that are being removed do not say so.

@@ -1,6 +1,6 @@
-// Package architecture checks docs/architecture.md and the rules it states against the code:
-// rooms, imports, the tree and the limits. It also checks that importing does no work, and that
-// other modules can use ours.
+// Package architecture checks the rules between packages against the code, and writes them, the
+// packages and the limits into docs/packages.md. It also checks that importing does no work, and
+// that other modules can use ours.
 package architecture
 
 import (
@@ -49,7 +49,7 @@ const (
 	audit      = "one place to audit"
 )
 
-// rules are what the order of the rooms does not say. docs/architecture.md shows them.
+// rules are what the order of the rooms does not say. docs/packages.md shows them.
 var rules = []rule{
 	{"v2/pkg/... v2/internal/...", transitive, "google.golang.org/grpc/... google.golang.org/protobuf/... github.com/prometheus/... client/... v2/cmd/...", "a HostProcess driver must not pay for the daemon"},
 	{"v2/pkg/disk/...", transitive, "v2/pkg/... !v2/pkg/disk/...", separate},

@@ -1,6 +1,6 @@
 package architecture
 
-// limits is the table of limits in docs/architecture.md.
+// limits is the table of limits in docs/packages.md.
 var limits = []limit{
 	{"Request message, its headers, calls per connection", "{maxMessageBytes:B}, {maxHeaderBytes:B}, {maxConcurrentStreams}", "v2/cmd/daemon/server/endpoint.go"},
 	{"Keepalive pings", "one per {pingInterval}, also without calls", "v2/cmd/daemon/server/endpoint.go"},

@@ -19,7 +19,7 @@ type room struct {
 // room, so a part of a room can be a room of its own.
 var rooms = []room{
 	{"v2/cmd/csi-proxy* v2/cmd/csi-proxyctl/... v2/hack/... v2/test/...", "the programs, and what builds and tests them"},
-	{"v2/internal/testing/...", "what tests share, and the tests of this page"},
+	{"v2/internal/testing/...", "what tests share, and the tests of these rules"},
 	{"v2/cmd/ctl/...", "csi-proxyctl: a client, and what it prints"},
 	{"v2/cmd/serve v2/cmd/servetest", "the gRPC API of an emulated node"},
 	{"v2/cmd/daemon/...", "above the library: program, gRPC, pipes, service, metrics, logs"},

@@ -49,7 +49,7 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	if links < 500 {
+	if links < 300 {
 		t.Errorf("found only %d links", links)
 	}
 }

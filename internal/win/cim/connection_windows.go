@@ -10,7 +10,7 @@ import (
 )
 
 // How WMI may act for us, and how calls are protected on the way. Classes that take passwords
-// require both.
+// require both. They are the defaults of Windows (Wine's test_locator, dlls/wbemdisp/tests/wbemdisp.c).
 // https://learn.microsoft.com/windows/win32/wmisdk/setting-client-application-process-security
 const (
 	impersonate   = 3 // RPC_C_IMP_LEVEL_IMPERSONATE

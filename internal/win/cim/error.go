@@ -34,7 +34,8 @@ func (e *Error) Error() string {
 	return "WMI: " + e.Text + ": " + e.Code.Error()
 }
 
-// Codes of WMI and COM that mean something to us.
+// Codes of WMI and COM that mean something to us. Wine's dlls/wbemprox/tests/services.c has errInvalidNamespace on
+// Windows.
 // https://learn.microsoft.com/windows/win32/wmisdk/wmi-error-constants
 const (
 	errRPCUnavailable   winerr.Code = 1722       // RPC_S_SERVER_UNAVAILABLE

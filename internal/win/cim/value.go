@@ -6,7 +6,8 @@ import (
 )
 
 // variants converts parameters to what WMI's scripting interface takes: numbers are
-// signed, those of 64 bits are texts, and what go-ole would panic about is an error.
+// signed, those of 64 bits are texts, and what go-ole would panic about is an error. Wine's dlls/wbemprox/tests/query.c
+// has the types on Windows.
 // https://learn.microsoft.com/windows/win32/wmisdk/numbers
 func variants(parameters map[string]any) (map[string]any, error) {
 	in := make(map[string]any, len(parameters))

@@ -15,7 +15,8 @@ import (
 
 // CreateDirectoryLink makes a directory and turns it into a link, as CreateSymbolicLinkW
 // does, which takes only paths. Until it is a link, others can create files in it, whatever
-// the share mode: then it stays an ordinary directory.
+// the share mode (Wine's test_file_disposition_information on Windows, dlls/ntdll/tests/file.c): then it stays an
+// ordinary directory.
 //
 // The privilege has to be there when the directory is opened: the file system remembers it
 // with the handle. Where it is not held, a machine in developer mode makes links anyway.

@@ -18,7 +18,8 @@ import (
 // another directory than the one that was checked.
 
 // mounting opens a folder exclusively, because the file system silently replaces a mount point
-// by another one. Access to attributes only would not take part in sharing.
+// by another one (Wine's test_reparse_points on Windows, dlls/ntdll/tests/file.c). Access to attributes only would
+// not take part in sharing.
 var mounting = opening{
 	access: look | windows.FILE_WRITE_ATTRIBUTES | windows.FILE_WRITE_DATA,
 	share:  windows.FILE_SHARE_READ,

@@ -14,7 +14,7 @@ import (
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
 // look is the access for asking a file about itself. It never conflicts with what others
-// have opened the file for.
+// have opened the file for, as Wine's test_file_sharing on Windows shows (dlls/kernel32/tests/file.c).
 const look = windows.FILE_READ_ATTRIBUTES | windows.SYNCHRONIZE
 
 // openPath opens what a path names. The caller closes the handle.
@@ -90,7 +90,8 @@ func openAt(dir windows.Handle, names string, how opening) (windows.Handle, erro
 // objectName names a file by names below an open directory. No link is followed.
 //
 // NTFS compares names case-sensitively unless the call says otherwise. Most machines say so for
-// all calls, by the registry's obcaseinsensitive, but we do not rely on it.
+// all calls, by the registry's obcaseinsensitive, but we do not rely on it. Wine's open_file_test on
+// Windows (dlls/ntdll/tests/file.c) finds names in another case without it.
 // https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes
 func objectName(dir windows.Handle, names string) (*windows.OBJECT_ATTRIBUTES, error) {
 	name, err := unicodeString(names)

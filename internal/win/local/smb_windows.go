@@ -25,7 +25,8 @@ func globalMapping(remote string) cim.Object {
 	return mapping
 }
 
-// SMBMapping asks for a share by its name, which WMI compares without case. A share can have
+// SMBMapping asks for a share by its name, which WMI compares without case, at least in Win32_LogicalDisk (Wine's
+// dlls/wbemprox/tests/query.c). A share can have
 // several mappings, of which those with a drive letter are not ours; the best will do.
 func (machine) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
 	found, err := smbMappings(ctx, globalMapping(remote))

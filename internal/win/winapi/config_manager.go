@@ -10,7 +10,8 @@ const crSuccess configRet = 0
 
 // configErrors are Windows' codes for the answers that say something. Unlike
 // CM_MapCrToWin32Err, for which a device node that is gone is an element that was not
-// found, it says that the device is gone.
+// found, it says that the device is gone. CM_Locate_DevNode answers 0x1E for a bad id and 0x0D for no device (Wine's
+// dlls/cfgmgr32/tests/cfgmgr32.c).
 var configErrors = map[configRet]winerr.Code{
 	0x03: winerr.InvalidParameter,   // CR_INVALID_POINTER
 	0x04: winerr.InvalidParameter,   // CR_INVALID_FLAG

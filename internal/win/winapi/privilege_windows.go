@@ -11,7 +11,7 @@ import (
 )
 
 // The function of golang.org/x/sys/windows hides that it did nothing, which is reported
-// together with success.
+// together with success (Wine's test_symbolic_link on Windows, dlls/kernel32/tests/file.c).
 //sys	adjustTokenPrivileges(token windows.Token, disableAll bool, privileges *windows.Tokenprivileges, size uint32, previous *windows.Tokenprivileges, required *uint32) (success bool, err error) [true] = advapi32.AdjustTokenPrivileges
 
 // Privilege is a right that LocalSystem and administrators have, but that takes effect

@@ -14,7 +14,7 @@ import (
 const nameUnits = 64
 
 // VolumeNames lists the volumes that have a name, as \\?\Volume{guid}\, in no particular
-// order.
+// order. Wine's test_FindFirstVolume on Windows (dlls/kernel32/tests/volume.c) has the length and the last code.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-findfirstvolumew
 func VolumeNames() ([]string, error) {
 	var name [nameUnits]uint16
@@ -78,7 +78,8 @@ func DiskSpace(directory string) (total, available, free uint64, err error) {
 }
 
 // VolumeAt returns the name of the volume whose root is shown at path, which is that of a
-// drive or a directory. Unlike CreateFile the function wants it to end with a backslash.
+// drive or a directory. Unlike CreateFile the function wants it to end with a backslash: 123 without one (Wine's
+// test_mounted_folder, dlls/kernel32/tests/volume.c).
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
 func VolumeAt(path string) (string, error) {
 	p, err := utf16Ptr(strings.TrimSuffix(path, `\`) + `\`)
@@ -92,7 +93,8 @@ func VolumeAt(path string) (string, error) {
 	return windows.UTF16ToString(name[:]), nil
 }
 
-// VolumePaths lists the drives and folders at which a volume is known; root is \\?\Volume{guid}\.
+// VolumePaths lists the drives and folders at which a volume is known; root is \\?\Volume{guid}\. An unknown volume
+// is 2 (Wine's test_GetVolumePathNamesForVolumeNameW, dlls/kernel32/tests/volume.c).
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
 func VolumePaths(root string) ([]string, error) {
 	p, err := utf16Ptr(root)
@@ -126,7 +128,8 @@ func splitMultiString(units []uint16) (texts []string) {
 }
 
 // FinalPath returns the path of an open file after following every link, from the volume
-// on: \\?\Volume{guid}\dir. A file on another machine has none, ERROR_PATH_NOT_FOUND.
+// on: \\?\Volume{guid}\dir. A file on another machine has none, ERROR_PATH_NOT_FOUND. Names are as on the disk (Wine's
+// test_GetFinalPathNameByHandleW, dlls/kernel32/tests/file.c).
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfinalpathnamebyhandlew
 func FinalPath(file windows.Handle) (string, error) {
 	const volumeNameGUID = 1 // VOLUME_NAME_GUID

@@ -106,7 +106,8 @@ const (
 	HostDown                Code = 10064 // WSAEHOSTDOWN
 )
 
-// Those of the service manager.
+// Those of the service manager. Wine's dlls/advapi32/tests/service.c shows when Windows returns 1053, 1058, 1062 and
+// 1072.
 const (
 	DependentServicesRunning Code = 1051
 	InvalidServiceControl    Code = 1052

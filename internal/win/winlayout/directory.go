@@ -10,7 +10,7 @@ import (
 )
 
 // FILE_FULL_DIR_INFORMATION, one per entry. For entries with FILE_ATTRIBUTE_REPARSE_POINT the
-// field EaSize holds the tag.
+// field EaSize holds the tag, as in Wine's test_info_classes on Windows (dlls/ntdll/tests/directory.c).
 //
 //	typedef struct _FILE_FULL_DIR_INFORMATION {
 //	  ULONG         NextEntryOffset;

@@ -26,7 +26,7 @@ func EncodePropertyQuery(property PropertyID) []byte {
 }
 
 // storageDescriptorHeader is STORAGE_DESCRIPTOR_HEADER, the beginning of every answer. Size is that of the
-// whole descriptor.
+// whole descriptor. It can be read alone (Wine's test_disk_query_property, dlls/kernel32/tests/volume.c).
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_descriptor_header
 type storageDescriptorHeader struct{ Version, Size uint32 }
 

@@ -17,7 +17,8 @@ const (
 	extentSize  = 24
 )
 
-// VolumeExtentsSize has room for the one extent that most volumes have.
+// VolumeExtentsSize has room for the one extent that most volumes have. With less, Windows answers 87 (Wine's
+// test_disk_extents, dlls/kernel32/tests/volume.c).
 const VolumeExtentsSize = firstExtent + extentSize
 
 // ExtentsSize returns the size that the VOLUME_DISK_EXTENTS at the beginning of b needs, or 0.

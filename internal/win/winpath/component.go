@@ -74,8 +74,8 @@ func forbiddenRule(c byte) string {
 	}
 }
 
-// reserved are the names that Win32 turns into devices wherever they stand. The
-// superscript digits count as digits.
+// reserved are the names that Win32 turns into devices wherever they stand, and some more, such as lpt0 (Wine's
+// test_RtlIsDosDeviceName_U, dlls/ntdll/tests/path.c). The superscript digits count as digits.
 // https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
 var reserved = func() map[string]bool {
 	names := map[string]bool{"CON": true, "PRN": true, "AUX": true, "NUL": true, "CONIN$": true, "CONOUT$": true, "CLOCK$": true}

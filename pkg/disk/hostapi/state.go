@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hung"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -233,6 +234,9 @@ func mayBeProtected(err error) bool {
 	}
 }
 
+// offlinePause is how long switching a disk off may take before the disk must show that it answers.
+const offlinePause = 5 * time.Second
+
 // takeOffline switches a disk off. Windows removes its volumes.
 func (h *host) takeOffline(ctx context.Context, disk uint32) error {
 	offline := win.DiskAttributes{Offline: true}
@@ -243,7 +247,11 @@ func (h *host) takeOffline(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opOffline, disk); err != nil {
 		return err
 	}
-	return h.switchTo(ctx, opOffline, numbered(disk), now, offline, offline)
+	only := func(context.Context) ([]uint32, error) { return []uint32{disk}, nil }
+	err = hung.Watch(ctx, h.m, offlinePause, only, func(ctx context.Context) error {
+		return h.switchTo(ctx, opOffline, numbered(disk), now, offline, offline)
+	})
+	return winerr.Wrap(opOffline, diskName(disk), err)
 }
 
 // makeWritable switches a disk on, for writing.

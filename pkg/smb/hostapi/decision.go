@@ -169,7 +169,7 @@ var (
 func on(causes ...cause) []cause { return causes }
 
 // rules is the table. Every combination matches exactly one row, which a test verifies, and
-// another one prints it into docs/api/smb.md.
+// another one prints it into docs/api/smb-decisions.md.
 var rules = []rule{
 	{absent, nil, nil, nil, decision{actionCreate, "the share has no mapping"}},
 

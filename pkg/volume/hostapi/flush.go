@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"errors"
+	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hung"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -30,6 +33,9 @@ func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 
 // isDeviceError reports whether a disk, rather than Windows or a caller, failed.
 func isDeviceError(err error) bool {
+	if errors.Is(err, hung.Err) {
+		return true
+	}
 	switch winerr.CodeOf(err) {
 	case winerr.IODevice, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt:
 		return true
@@ -38,11 +44,22 @@ func isDeviceError(err error) bool {
 	}
 }
 
+// How long a flush may take before its disks must show that they answer. It may take minutes.
+const (
+	flushPause = 10 * time.Second
+	retryPause = time.Second // of a flush whose disk failed before
+)
+
 // flush writes everything cached to a volume. A read-only volume has nothing to write, nor
 // has one whose file system does not know the request.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func (h host) flush(ctx context.Context, id win.VolumeID) error {
-	err := h.m.FlushVolume(ctx, id)
+	pause := flushPause
+	if _, failedBefore := h.unflushed.Load(id); failedBefore {
+		pause = retryPause
+	}
+	disks := func(ctx context.Context) ([]uint32, error) { return h.disksOf(ctx, opFlush, id) }
+	err := hung.Watch(ctx, h.m, pause, disks, func(ctx context.Context) error { return h.m.FlushVolume(ctx, id) })
 	if err == nil {
 		h.unflushed.Delete(id)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Windows cannot format a volume and set the access to its root in one step. A volume whose root
 // access was asked for is formatted with this label, which goes when the access is set. If this
-// process is killed in between, the next FormatVolume sees the label and continues. See ADR 0020.
+// process is killed in between, the next FormatVolume sees the label and continues. See ADR 0011.
 const unfinishedLabel = "csi-proxy unfinished format"
 
 // ownedByWindows are the directories that Windows creates in the root of a volume by itself.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
 )
 
 const daemonTests = "daemon.test.exe"
@@ -40,11 +39,11 @@ func TestAttacks(t *testing.T) {
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack$")
 }
 
-var attackPage = flag.String("attack.page", "", "`file` whose table TestAttacks_Original rewrites; it is skipped without")
+var attackTable = flag.String("attack.table", "", "`file` for the table of TestAttacks_Original, which is skipped without")
 
 // TestAttacks_Original attacks csi-proxy.exe and a release of the original.
 func TestAttacks_Original(t *testing.T) {
-	if *attackPage == "" {
+	if *attackTable == "" {
 		t.Skip("make attack-original asks for it")
 	}
 	p := open(t)
@@ -54,7 +53,7 @@ func TestAttacks_Original(t *testing.T) {
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack_Original$", `-original=C:\original.exe`, `-figures=C:\attacks.txt`)
 	table, err := os.ReadFile(p.Path(`C:\attacks.txt`))
 	require.NoError(t, err)
-	require.NoError(t, attack.WriteTable(*attackPage, "make attack-original", string(table)))
+	require.NoError(t, os.WriteFile(*attackTable, table, 0o600))
 }
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which

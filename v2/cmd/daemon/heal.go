@@ -45,6 +45,9 @@ const (
 	healPause  = 10 * time.Minute
 )
 
+// recheckPause is how long a volume may be back between two looks before the daemon notices.
+const recheckPause = time.Minute
+
 // StaleObserver learns what was found about stale mounts. Calls may be concurrent.
 type StaleObserver interface {
 	// StaleMounts is called after each look.
@@ -53,7 +56,7 @@ type StaleObserver interface {
 
 // healer is a Healer that logs each find when it is new or has changed, and notifies an observer.
 type healer struct {
-	grpcapi.Healer
+	*node.Node
 	observer StaleObserver // may be nil
 
 	mu     sync.Mutex
@@ -62,7 +65,7 @@ type healer struct {
 
 // Heal implements grpcapi.Healer.
 func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
-	found, err := h.Healer.Heal(ctx, o)
+	found, err := h.Node.Heal(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +148,20 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 		case <-ctx.Done():
 			return
 		case <-after(pause):
+		}
+	}
+}
+
+// recheck notices volumes that come back between looks, until ctx ends.
+func recheck(ctx context.Context, look func(context.Context) error, after func(time.Duration) <-chan time.Time) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-after(recheckPause):
+		}
+		if err := tasks.Recover(ctx, look); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not look whether volumes are back")
 		}
 	}
 }

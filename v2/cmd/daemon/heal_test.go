@@ -52,3 +52,32 @@ func TestHealAtStart(t *testing.T) {
 		}
 	}
 }
+
+// TestRecheck: the daemon looks every minute, also after a look that failed or has a bug.
+func TestRecheck(t *testing.T) {
+	at := make(chan time.Time)
+	close(at)
+	var pauses []time.Duration
+	ctx, cancel := context.WithCancel(t.Context())
+	made := 0
+	look := func(context.Context) error {
+		made++
+		switch made {
+		case 1:
+			return errors.New("no answer")
+		case 2:
+			panic("a mistake")
+		}
+		cancel()
+		return nil
+	}
+	recheck(ctx, look, func(d time.Duration) <-chan time.Time {
+		if pauses = append(pauses, d); ctx.Err() != nil {
+			return nil
+		}
+		return at
+	})
+	if made != 3 || pauses[0] != time.Minute {
+		t.Errorf("%d looks with pauses of %v", made, pauses)
+	}
+}

@@ -93,6 +93,9 @@ func Serve(ctx context.Context, cfg Config) error {
 			if cfg.Ready != nil {
 				cfg.Ready()
 			}
+			if h, ok := services.Healer.(*healer); ok {
+				background.Go(func() { recheck(ctx, h.Recheck, time.After) })
+			}
 			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
 				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
 			}

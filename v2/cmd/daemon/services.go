@@ -130,7 +130,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	if err != nil {
 		return nil, err
 	}
-	return &healer{Healer: machine, observer: cfg.StaleMounts}, nil
+	return &healer{Node: machine, observer: cfg.StaleMounts}, nil
 }
 
 // limited is an inspector on endpoints that do not serve all groups.

@@ -55,7 +55,9 @@ func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) 
 }
 
 // tryInstance makes one more instance of a pipe, as each client needs one. Windows checks the
-// descriptor from the second instance on, so otherwise the first client would find the error.
+// descriptor from the second instance on, so otherwise the first client would find the error. A client that connects
+// in this moment loses its connection and connects again: an instance takes a client before ConnectNamedPipe (Wine's
+// test_multiple_instances, dlls/kernel32/tests/pipe.c).
 func tryInstance(path string) error {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -71,7 +73,8 @@ func tryInstance(path string) error {
 
 // listenError finds out whether path has an owner. Depending on the owner's security
 // descriptor and its limit of instances, Windows returns ERROR_ACCESS_DENIED (5),
-// ERROR_ALREADY_EXISTS (183) or ERROR_PIPE_BUSY (231) for a taken name. See
+// ERROR_ALREADY_EXISTS (183) or ERROR_PIPE_BUSY (231) for a taken name; Wine's dlls/ntdll/tests/pipe.c and
+// dlls/kernel32/tests/pipe.c have 5 and 231 on Windows. See
 // https://learn.microsoft.com/windows/win32/api/namedpipeapi/nf-namedpipeapi-createnamedpipew
 func listenError(ctx context.Context, path string, err error) error {
 	errno := windows.Errno(0)
@@ -117,7 +120,8 @@ func owner(ctx context.Context, path string) (pid uint32, err error) {
 	return pid, err
 }
 
-// peerPID works for clients at any impersonation level. See
+// peerPID works for clients at any impersonation level, also after they have closed (Wine's
+// test_namedpipe_process_id, dlls/kernel32/tests/pipe.c). See
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeclientprocessid
 func peerPID(conn net.Conn) (pid int, ok bool) {
 	handle, ok := handleOf(conn)
@@ -176,6 +180,7 @@ func validateSecurityDescriptor(sddl string) error {
 		return winerr.As(winerr.Invalid, op, sddl, err, "see the format at "+
 			"https://learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format")
 	}
+	// Wine's test_ConvertStringSecurityDescriptor on Windows (dlls/advapi32/tests/security.c) has how texts are read.
 	// An object without an access list is open to everyone, and so is one with
 	// the null list that D:NO_ACCESS_CONTROL makes. See
 	// https://learn.microsoft.com/windows/win32/secauthz/null-dacls-and-empty-dacls

@@ -29,7 +29,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Each test here fails without the limit it is about. docs/reliability.md says what the limits are for.
+// Each test here fails without the limit it is about. docs/status.md says what the limits are for.
 
 // answerTimeout is longer than any answer takes here, and shorter than what a missing limit costs.
 const answerTimeout = time.Minute
