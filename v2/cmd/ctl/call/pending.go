@@ -36,12 +36,6 @@ func (c *Client) Pending() (Pending, bool) {
 // Begin adds a call that does not go through Do to those that wait. The caller calls end with its
 // answer.
 func (c *Client) Begin(ctx context.Context, what string) (end func()) {
-	_, end = c.BeginNamed(ctx, what)
-	return end
-}
-
-// BeginNamed is Begin for a call that learns later what it waits for, and then calls rename.
-func (c *Client) BeginNamed(ctx context.Context, what string) (rename func(what string), end func()) {
 	call := &Pending{What: what, Since: c.now()}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Limit = time.Until(deadline)
@@ -49,12 +43,7 @@ func (c *Client) BeginNamed(ctx context.Context, what string) (rename func(what 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = append(c.pending, call)
-	rename = func(what string) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		call.What = what
-	}
-	return rename, func() {
+	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.pending = slices.DeleteFunc(c.pending, func(p *Pending) bool { return p == call })

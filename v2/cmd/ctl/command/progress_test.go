@@ -126,7 +126,7 @@ func TestProgress_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	for args, want := range map[string]struct{ waits, result string }{
 		"disk partition 3": {"waiting for disk 3 (partition disk), ", "partitioned"},
-		"disk list":        {"waiting for disk scsi#disk&ven_winsim&prod_disk#5&0000003&0&000000, ", "WINSIM0003"},
+		"disk list":        {"waiting for disks and volumes, ", "WINSIM0003"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			require.NoError(t, n.emulated.HangDisk(3))

@@ -203,7 +203,7 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 }
 
 func volumeCells(s *session, node inventory.Node, v *extensionv1.Volume) []output.Cell {
-	id, disk, total, used, use, partition := v.GetId(), "", "", "", "", ""
+	id, disk, used, use, partition := v.GetId(), "", "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
 	}
@@ -217,25 +217,13 @@ func volumeCells(s *session, node inventory.Node, v *extensionv1.Volume) []outpu
 	if v.GetState() == extensionv1.VolumeFormatted {
 		state.Style = output.Good
 	}
-	if v.TotalBytes != nil {
-		total = output.Size(v.GetTotalBytes())
-	}
-	if v.UsedBytes != nil {
-		used = output.Size(v.GetUsedBytes())
-	}
-	if v.UsedBytes != nil && v.GetTotalBytes() > 0 {
-		use = fmt.Sprintf("%d%%", int(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
-	}
-	users := node.Users(v)
-	pod := inventory.Several(node.PodNames(users.Pods))
-	for _, path := range v.GetMountPaths() {
-		if len(path) <= len(`C:\`) {
-			pod = cmp.Or(pod, path)
-		}
+	row := node.Row(nil, v)
+	if row.Use >= 0 {
+		used, use = output.Size(v.GetUsedBytes()), fmt.Sprintf("%d%%", row.Use)
 	}
 	return []output.Cell{
-		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(use), output.Text(v.GetFileSystem()),
-		output.Text(inventory.Several(users.PVs)), output.Text(pod), output.Text(used), output.Text(strings.Join(v.GetMountPaths(), " ")),
+		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(row.Size), output.Text(use), output.Text(v.GetFileSystem()),
+		output.Text(inventory.Several(row.Users.PVs)), output.Text(cmp.Or(inventory.Several(node.PodNames(row.Users.Pods)), row.Drive)), output.Text(used), output.Text(strings.Join(v.GetMountPaths(), " ")),
 	}
 }
 

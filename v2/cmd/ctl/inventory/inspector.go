@@ -3,18 +3,13 @@ package inventory
 import (
 	"context"
 	"errors"
-	"io"
-	"strings"
-	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // inspectorGroup is the group whose endpoints have the inspector.
@@ -49,8 +44,8 @@ func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRe
 	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
 		defer conn.Close()
-		rename, end := s.Client.BeginNamed(limited, looking)
-		response, err = describeNode(limited, conn, request, rename)
+		end := s.Client.Begin(limited, looking)
+		response, err = extensionv1.NewInspectorClient(conn).DescribeNode(limited, request)
 		end()
 	}
 	switch {
@@ -69,36 +64,4 @@ func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRe
 	default:
 		return nil, "the inspector failed: " + Reason(err), nil
 	}
-}
-
-// waitsHeader names the objects that the inspector waits for. A server that has such objects sends it
-// before its answer.
-const waitsHeader = "csi-proxy-waits-bin"
-
-// describeNode asks the inspector, and says what it waits for as soon as the server reports.
-func describeNode(ctx context.Context, conn *grpc.ClientConn, request *extensionv1.DescribeNodeRequest, waitsFor func(what string)) (*extensionv1.Node, error) {
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, extensionv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
-	if err != nil {
-		return nil, err
-	}
-	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // RecvMsg has the reason for EOF
-		return nil, err
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		header, err := stream.Header()
-		if names := header.Get(waitsHeader); err == nil && len(names) > 0 {
-			for i, name := range names {
-				name, _, _ = strings.Cut(strings.Replace(name, `\\?\`, "", 1), "#{") // without the class of the device
-				names[i] = printable.Text(name)
-			}
-			waitsFor(strings.Join(names, ", "))
-		}
-	})
-	defer wg.Wait()
-	var response extensionv1.Node
-	if err := stream.RecvMsg(&response); err != nil {
-		return nil, err
-	}
-	return &response, nil
 }

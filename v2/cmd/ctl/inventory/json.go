@@ -2,7 +2,6 @@ package inventory
 
 import (
 	"encoding/json"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -26,7 +25,7 @@ func (n Node) MarshalJSON() ([]byte, error) {
 		listed[0],
 		{Name: "sessions", Value: Objects(n, n.GetSessions())},
 		listed[1],
-		{Name: "pods", Value: Objects(n, n.usedPods())},
+		{Name: "pods", Value: Objects(n, n.GetPods())},
 		{Name: "staleMounts", Value: Objects(n, n.Stale())},
 		{Name: "outsideLinks", Value: Objects(n, n.Outside())},
 		listed[2],
@@ -81,12 +80,6 @@ func (n Node) AllUsers() Users {
 		paths = append(paths, v.GetMountPaths()...)
 	}
 	return usersOf(paths)
-}
-
-// usedPods returns the pods that use something, of those whose names are known.
-func (n Node) usedPods() []*extensionv1.Pod {
-	used := n.AllUsers().Pods
-	return slices.DeleteFunc(slices.Clone(n.GetPods()), func(p *extensionv1.Pod) bool { return !slices.Contains(used, p.GetUid()) })
 }
 
 // Objects returns objects of a node for scripts.

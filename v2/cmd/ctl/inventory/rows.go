@@ -20,6 +20,7 @@ type Row struct {
 	Users  Users
 	Size   string
 	State  string // what is not ordinary about it: blank, offline, RAW, the drive, and so on
+	Drive  string // if it has one
 	Use    int    // percent; -1 if unknown
 }
 
@@ -38,20 +39,21 @@ func (n Node) Rows() (rows []Row) {
 		before := len(rows)
 		for _, p := range d.GetPartitions() {
 			if v := n.Volume(p.GetVolumeId()); v != nil && (p.GetType() == "data" || p.GetType() == "" || len(n.Warnings(v)) > 0) {
-				rows = append(rows, n.row(d, v))
+				rows = append(rows, n.Row(d, v))
 			}
 		}
 		if len(rows) == before {
-			rows = append(rows, n.row(d, nil))
+			rows = append(rows, n.Row(d, nil))
 		}
 	}
 	for _, v := range n.Loose() {
-		rows = append(rows, n.row(nil, v))
+		rows = append(rows, n.Row(nil, v))
 	}
 	return rows
 }
 
-func (n Node) row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
+// Row returns one row; its disk or its volume may be nil.
+func (n Node) Row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
 	r := Row{Disk: d, Volume: v, Use: -1, Users: usersOf(nil)}
 	if d != nil {
 		r.Size = size(d.SizeBytes)
@@ -73,7 +75,10 @@ func (n Node) row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
 		r.State = cmp.Or(r.State, state.Text)
 	}
 	for _, path := range append(slices.Clone(v.GetMountPaths()), n.LinksTo(v)...) {
-		if used := len(r.Users.Pods)+len(r.Users.PVs)+len(r.Users.Drivers) > 0; len(path) <= len(`C:\`) || r.State == "" && !used {
+		if len(path) <= len(`C:\`) {
+			r.Drive = path
+		}
+		if used := len(r.Users.Pods)+len(r.Users.PVs)+len(r.Users.Drivers) > 0; r.Drive == path || r.State == "" && !used {
 			r.State = strings.TrimSpace(r.State + " " + path)
 		}
 	}

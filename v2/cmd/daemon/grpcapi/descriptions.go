@@ -30,10 +30,7 @@ type descriptions struct {
 }
 
 // description is one that is under way.
-type description struct {
-	waits    node.Waits
-	response *extensionv1.Node
-}
+type description struct{ response *extensionv1.Node }
 
 func newDescriptions(inspector Inspector, annotate func(*extensionv1.Node)) *descriptions {
 	return &descriptions{inspector: inspector, annotate: annotate, underWay: shared.New[string, description](gather, maxWait)}
@@ -51,7 +48,7 @@ func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*exten
 			defer cancel()
 			ctx = limited
 		}
-		found, err := s.inspector.Describe(node.WithWaits(ctx, &d.waits), parts...)
+		found, err := s.inspector.Describe(ctx, parts...)
 		if err == nil {
 			d.response = WireNode(found)
 		}
@@ -61,7 +58,6 @@ func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*exten
 		return err
 	})
 	defer d.Leave()
-	defer tellWaits(ctx, &d.Value.waits)()
 	if err := d.Wait(ctx); err != nil {
 		if ended := ctx.Err(); ended != nil {
 			err = winerr.Wrap("describe node", "", ended)

@@ -5,11 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
@@ -85,39 +80,6 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeN
 		parts = append(parts, node.Sessions)
 	}
 	return s.descriptions.describe(ctx, parts...)
-}
-
-const (
-	// waitsHeader is the header with the objects that the inspector still waits for after waitsAfter, so
-	// that a caller can name them before the answer comes. csi-proxyctl shows them.
-	waitsHeader = "csi-proxy-waits-bin"
-	// waitsAfter is shorter than what a person would wait, and much longer than a healthy node takes.
-	waitsAfter = 1500 * time.Millisecond
-	// maxWaits is how many objects the header names.
-	maxWaits = 4
-)
-
-// tellWaits sends the header if there is no answer in time. The caller calls stop before it answers.
-func tellWaits(ctx context.Context, waits *node.Waits) (stop func()) {
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		timer := time.NewTimer(waitsAfter)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-ctx.Done():
-		case <-timer.C:
-			header := metadata.MD{}
-			names := waits.Names()
-			header.Append(waitsHeader, names[:min(len(names), maxWaits)]...)
-			_ = grpc.SendHeader(ctx, header) // without it, the answer comes all the same
-		}
-	})
-	return func() {
-		close(done)
-		wg.Wait()
-	}
 }
 
 // WireNode is a description as the inspector sends it.

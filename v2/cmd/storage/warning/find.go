@@ -16,7 +16,7 @@ import (
 // the size 0.
 func Find(node *extensionv1.Node) []Warning {
 	f := finder{
-		node: node, volumes: map[string]*extensionv1.Volume{}, silent: map[string][]*extensionv1.Disk{}, explained: map[string]bool{},
+		node: node, volumes: map[string]*extensionv1.Volume{}, explained: map[string]bool{},
 		since: map[problem]time.Time{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},
 	}
 	if f.limits == (Limits{}) {
@@ -27,13 +27,6 @@ func Find(node *extensionv1.Node) []Warning {
 	}
 	for _, v := range node.GetVolumes() {
 		f.volumes[v.GetId()] = v
-	}
-	for _, d := range node.GetDisks() {
-		if silent(d) {
-			for _, reason := range reasonsOf(d.GetProblems()) {
-				f.silent[reason] = append(f.silent[reason], d)
-			}
-		}
 	}
 	for _, text := range node.GetProblems() {
 		f.add(Warning{Severity: WillHurt, Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "it is not known whether what belongs to it is well; read the daemon's log"})
@@ -67,7 +60,6 @@ func Find(node *extensionv1.Node) []Warning {
 type finder struct {
 	node    *extensionv1.Node
 	volumes map[string]*extensionv1.Volume
-	silent  map[string][]*extensionv1.Disk // that answer nothing, by reason
 	// explained are the ids of volumes, the paths of links and the names of disks that a warning names
 	// as affected.
 	explained map[string]bool
@@ -224,8 +216,7 @@ func (f *finder) behind(d *extensionv1.Disk) []string {
 	}
 	var affected []string
 	for _, v := range f.node.GetVolumes() {
-		on := d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
-		if on || len(v.GetDisks()) == 0 && v.GetState() == extensionv1.VolumeUnknown && f.onlyCauseOf(v.GetProblems(), d) {
+		if d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) {
 			ids[v.GetId()] = true
 		}
 		if ids[v.GetId()] && (v.GetState() == extensionv1.VolumeUnknown || v.GetState() == extensionv1.VolumeOffline) {
@@ -236,38 +227,11 @@ func (f *finder) behind(d *extensionv1.Disk) []string {
 	for _, l := range f.node.GetLinks() {
 		v := f.volumes[l.GetVolumeId()]
 		works := v != nil && v.GetState() != extensionv1.VolumeUnknown && v.GetState() != extensionv1.VolumeOffline
-		waits := l.GetVolumeId() == "" && f.onlyCauseOf([]string{l.GetProblem()}, d)
-		if (ids[l.GetVolumeId()] && !works || waits) && !slices.Contains(affected, l.GetPath()) {
+		if ids[l.GetVolumeId()] && !works && !slices.Contains(affected, l.GetPath()) {
 			affected = append(affected, l.GetPath())
 		}
 	}
 	return affected
-}
-
-// onlyCauseOf reports whether a disk is the only one that answers nothing for the reason of these
-// problems. Then a volume or link that does not answer must be on it.
-func (f *finder) onlyCauseOf(problems []string, d *extensionv1.Disk) bool {
-	found := false
-	for _, reason := range reasonsOf(problems) {
-		for _, cause := range f.silent[reason] {
-			if cause != d {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
-}
-
-// reasonsOf returns problems without what is unknown because of them, see DescribeNodeResponse.
-func reasonsOf(problems []string) []string {
-	reasons := make([]string, 0, len(problems))
-	for _, text := range problems {
-		if _, reason, ok := strings.Cut(text, ": "); ok {
-			reasons = append(reasons, reason)
-		}
-	}
-	return reasons
 }
 
 // Why a disk is offline, in a description.

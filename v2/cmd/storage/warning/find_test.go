@@ -102,8 +102,8 @@ var cases = map[string]struct {
 		node(disks{
 			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
 			{Number: new(uint32(2)), Problems: []string{"it does not answer: the device reported an I/O error"}},
-		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: []string{"disk, file system: no answer in time"}}},
-			&extensionv1.Link{Path: pod, Problem: "where it leads: no answer in time"}),
+		}, volumes{{Id: id(1), MountPaths: []string{staging}, Disks: []uint32{1}, Problems: []string{"file system: no answer in time"}}},
+			&extensionv1.Link{Path: pod, VolumeId: id(1), Problem: "where it leads: no answer in time"}),
 		"hurts no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nwill-hurt no-answer: disk 2: : ",
 	},
 	// Which of the disks has the volume is unknown.
