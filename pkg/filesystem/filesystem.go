@@ -73,6 +73,8 @@ type DirectoryLister interface {
 type Filesystem struct {
 	host     fsapi.HostAPI
 	onRemove []func(ctx context.Context, path string)
+	onGone   func(ctx context.Context, path string) error
+	links    links
 }
 
 var (
@@ -132,6 +134,16 @@ func OnRemove(f func(ctx context.Context, path string)) Option {
 	}
 }
 
+// OnUnlinkedGone calls f when PathExists has answered no for a path to which links led that are all removed, see
+// Unlinked. Volume.UnmountGone of package volume is such a function: gcp-pd and vsphere make no further call, and the
+// kubelet does not remove the mounted folder of a volume that is gone.
+func OnUnlinkedGone(f func(ctx context.Context, path string) error) Option {
+	return func(fs *Filesystem) error {
+		fs.onGone = f
+		return nil
+	}
+}
+
 func (f *Filesystem) removed(ctx context.Context, path string) {
 	for _, call := range f.onRemove {
 		call(ctx, path)
@@ -175,6 +187,9 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 			return err
 		}
 		err = host.CreateSymlink(source, target)
+		if err == nil {
+			f.links.made(source, target)
+		}
 		f.removed(ctx, target)
 		return winerr.Wrap(op, target, err)
 	})
@@ -214,6 +229,9 @@ func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest)
 			return err
 		}
 		out.Exists, err = host.PathExists(path)
+		if err == nil && !out.Exists && f.onGone != nil && f.Unlinked(path) {
+			err = f.onGone(ctx, path)
+		}
 		return winerr.Wrap(op, path, err)
 	})
 }
@@ -278,7 +296,14 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 		if err != nil {
 			return err
 		}
+		target := ""
+		if reader, ok := host.(fsapi.LinkReader); ok {
+			target = reader.ReadLink(path)
+		}
 		err = host.Rmdir(path, request.Force)
+		if err == nil && target != "" {
+			f.links.removed(target, path)
+		}
 		f.removed(ctx, path)
 		return winerr.Wrap(op, path, err)
 	})

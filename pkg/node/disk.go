@@ -27,7 +27,10 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	unanswered := make([]questions, len(devices))
 	l.known.stay(devices)
 	failures := tasks.Each(ctx, len(devices), l.objectTime(ctx), func(ctx context.Context, i int) error {
-		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
+		bound, done := l.late.Bound(ctx, string(devices[i]))
+		found[i], unanswered[i], skip[i] = l.disk(bound, devices[i])
+		done()
+		l.tryRead(ctx, &found[i])
 		return nil
 	})
 	disks := make([]Disk, 0, len(devices))
@@ -172,12 +175,19 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
-	if l.describes && d.Online != nil && *d.Online {
-		if err := hung.Read(ctx, l.m, device); err != nil { // all before Windows knows also of a disk that fails or hangs
-			d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
-		}
-	}
 	return d, unanswered, false
+}
+
+// tryRead looks whether an online disk can be read: all else Windows knows also of a disk that fails or hangs.
+func (l *lookup) tryRead(ctx context.Context, d *Disk) {
+	if !l.describes || d.Online == nil || !*d.Online {
+		return
+	}
+	ctx, done := l.late.Bound(ctx, "content of "+d.Path)
+	defer done()
+	if err := hung.Read(ctx, l.m, win.Device(d.Path)); err != nil {
+		d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
+	}
 }
 
 // partitions returns the partitions of a table, in the order in which they lie on the disk.

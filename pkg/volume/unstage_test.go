@@ -14,7 +14,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-const staged = `C:\var\lib\kubelet\plugins\globalmount`
+const (
+	staged   = `C:\var\lib\kubelet\plugins\globalmount`
+	podLink  = `C:\var\lib\kubelet\pods\1\mount`
+	otherPod = `C:\var\lib\kubelet\pods\2\mount`
+)
 
 // driver has the groups that drivers use, and the order in which they use them to unstage a volume.
 type driver struct {
@@ -85,7 +89,7 @@ var unstages = map[string]func(context.Context, driver) error{
 	},
 }
 
-// TestUnstage: kubelet repeats NodeUnstageVolume until it succeeds, and then removes the folder itself if it is there.
+// TestUnstage: kubelet repeats NodeUnstageVolume until it succeeds, and then removes the folder itself if nothing is mounted there.
 // With released drivers it succeeds within a minute, whatever the disk does.
 func TestUnstage(t *testing.T) {
 	for what, trouble := range map[string]func(*winsim.Node) error{
@@ -98,7 +102,7 @@ func TestUnstage(t *testing.T) {
 			t.Run(what+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					start := time.Now()
-					testUnstage(t, trouble, unstage, what == "torn away")
+					testUnstage(t, trouble, unstage)
 					if took := time.Since(start); took > time.Minute {
 						t.Errorf("it took %v", took)
 					}
@@ -108,21 +112,12 @@ func TestUnstage(t *testing.T) {
 	}
 }
 
-func testUnstage(t *testing.T, trouble func(*winsim.Node) error, unstage func(context.Context, driver) error, leavesFolder bool) {
+func testUnstage(t *testing.T, trouble func(*winsim.Node) error, unstage func(context.Context, driver) error) {
 	t.Helper()
-	model := winsim.Default()
-	const id = `\\?\Volume{00000000-0000-4000-8000-000000000001}\`
-	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: id}}}
-	node, err := winsim.New(model)
-	require.NoError(t, err)
-	require.NoError(t, node.MountFolder(staged, id))
+	node := stagedNode(t)
+	d := publishedOn(t, node)
 	require.NoError(t, trouble(node))
-	var d driver
-	d.files, err = filesystem.New(node.Filesystem())
-	require.NoError(t, err)
-	d.disks, err = disk.New(node.Disk())
-	require.NoError(t, err)
-	d.volumes, err = volume.New(node.Volume())
+	_, err := d.files.Rmdir(t.Context(), &filesystem.RmdirRequest{Path: podLink, Force: true}) // NodeUnpublishVolume
 	require.NoError(t, err)
 	for attempt := 1; ; attempt++ {
 		err := unstage(t.Context(), d)
@@ -133,7 +128,71 @@ func testUnstage(t *testing.T, trouble func(*winsim.Node) error, unstage func(co
 			t.Fatal("it still fails")
 		}
 	}
-	if node.Exists(staged) && !leavesFolder {
-		t.Error("the folder is left")
+	if node.Exists(staged) && node.Tree(staged) != staged+"\n" {
+		t.Error("the mounted folder is left, which kubelet does not remove")
 	}
+}
+
+// publishedOn has the groups as the daemon has them, and a pod's link to the staged volume.
+func publishedOn(t *testing.T, node *winsim.Node) driver {
+	t.Helper()
+	var d driver
+	var err error
+	d.files, err = filesystem.New(node.Filesystem(),
+		filesystem.OnUnlinkedGone(func(ctx context.Context, path string) error { return d.volumes.UnmountGone(ctx, path) }))
+	require.NoError(t, err)
+	d.disks, err = disk.New(node.Disk())
+	require.NoError(t, err)
+	d.volumes, err = volume.New(node.Volume(), volume.Unlinked(d.files.Unlinked))
+	require.NoError(t, err)
+	_, err = d.files.Mkdir(t.Context(), &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`})
+	require.NoError(t, err)
+	_, err = d.files.CreateSymlink(t.Context(), &filesystem.CreateSymlinkRequest{SourcePath: staged, TargetPath: podLink})
+	require.NoError(t, err)
+	return d
+}
+
+// TestUnstage_StillLinked: what a pod's link leads to, or no driver has unpublished, stays, also if its volume is gone.
+func TestUnstage_StillLinked(t *testing.T) {
+	for name, unpublish := range map[string]func(ctx context.Context, d driver) error{
+		"not unpublished": func(context.Context, driver) error { return nil },
+		"another pod": func(ctx context.Context, d driver) error {
+			if _, err := d.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\2`}); err != nil {
+				return err
+			}
+			if _, err := d.files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: staged, TargetPath: otherPod}); err != nil {
+				return err
+			}
+			_, err := d.files.Rmdir(ctx, &filesystem.RmdirRequest{Path: podLink})
+			return err
+		},
+	} {
+		for unstager, unstage := range unstages {
+			if unstager == "azuredisk 1.33" {
+				continue // it removes the path itself
+			}
+			t.Run(name+"/"+unstager, func(t *testing.T) {
+				node := stagedNode(t)
+				d := publishedOn(t, node)
+				require.NoError(t, unpublish(t.Context(), d))
+				require.NoError(t, node.DetachDisk(1))
+				before := node.Tree(staged)
+				require.NoError(t, unstage(t.Context(), d))
+				if after := node.Tree(staged); after != before {
+					t.Errorf("%q became %q", before, after)
+				}
+			})
+		}
+	}
+}
+
+func stagedNode(t *testing.T) *winsim.Node {
+	t.Helper()
+	model := winsim.Default()
+	const id = `\\?\Volume{00000000-0000-4000-8000-000000000001}\`
+	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: id}}}
+	node, err := winsim.New(model)
+	require.NoError(t, err)
+	require.NoError(t, node.MountFolder(staged, id))
+	return node
 }

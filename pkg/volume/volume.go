@@ -28,6 +28,7 @@ package volume
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -107,6 +108,7 @@ type Volume struct {
 	host              volumeapi.HostAPI
 	acceptDiskNumbers bool
 	formatDefaults    volumeapi.FormatOptions
+	unlinked          func(path string) bool // nil for never
 }
 
 // New returns a Volume that works on the given host, which must not be nil.
@@ -153,6 +155,16 @@ func UnsafeWorkingDirs(dirs ...string) Option {
 func AcceptDiskNumbers() Option {
 	return func(v *Volume) error {
 		v.acceptDiskNumbers = true
+		return nil
+	}
+}
+
+// Unlinked tells which paths had links that are all removed; Filesystem.Unlinked of package filesystem does. If the
+// volume at such a path is certainly gone, GetVolumeIDFromTargetPath unmounts it: aws-ebs hears that it is not mounted and
+// makes no further call, and the kubelet does not remove a mounted folder. The daemon uses it.
+func Unlinked(unlinked func(path string) bool) Option {
+	return func(v *Volume) error {
+		v.unlinked = unlinked
 		return nil
 	}
 }
@@ -233,8 +245,27 @@ func (v *Volume) GetVolumeIDFromTargetPath(ctx context.Context, request *GetVolu
 			return err
 		}
 		out.VolumeID, err = h.GetVolumeIDFromTargetPath(path)
+		if errors.Is(err, winerr.NotFound) && v.unlinked != nil && v.unlinked(path) {
+			if failure := v.UnmountGone(ctx, path); failure != nil {
+				err = failure
+			}
+		}
 		return winerr.Wrap(op, path, err)
 	})
+}
+
+// UnmountGone removes the mount at a path itself, behind no link, if its volume is certainly gone, with its disk. It
+// leaves anything else alone, and everything on a host that is not a volumeapi.GoneUnmounter.
+func (v *Volume) UnmountGone(ctx context.Context, path string) error {
+	const op = "unmount volume"
+	host, err := hostctx.Begin(ctx, op, v.host, &path)
+	if err != nil {
+		return err
+	}
+	if unmounter, ok := host.(volumeapi.GoneUnmounter); ok {
+		err = unmounter.UnmountGone(path)
+	}
+	return winerr.Wrap(op, path, err)
 }
 
 // GetVolumeStats implements Interface.

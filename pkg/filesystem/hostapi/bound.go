@@ -19,6 +19,7 @@ var (
 	_ SpaceMeasurer = boundHost{}
 
 	_ DirectoryLister = boundHost{}
+	_ LinkReader      = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -42,6 +43,8 @@ func (b boundHost) PathStats(path string) (totalBytes, availableBytes int64, err
 func (b boundHost) ListDirectory(path string, limit int) ([]DirectoryEntry, bool, error) {
 	return b.host.list(b.ctx, path, limit)
 }
+
+func (b boundHost) ReadLink(path string) string { return b.host.readLink(b.ctx, path) }
 
 func (b boundHost) Mkdir(path string) error { return b.host.mkdir(b.ctx, path) }
 

@@ -74,6 +74,18 @@ func (h host) isSymlink(ctx context.Context, path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
+func (h host) readLink(ctx context.Context, path string) string {
+	linkPath, link, err := h.files.Link(ctx, "inspect link", path)
+	if err != nil {
+		return ""
+	}
+	next, err := policy.LeadsTo(linkPath, link)
+	if err != nil || next.Guessed {
+		return ""
+	}
+	return next.Path
+}
+
 // pathStats follows links as pathValid does. What it reports of a volume that Windows needs, or of one
 // that is mounted only outside the working directories, the policy refuses.
 func (h host) pathStats(ctx context.Context, path string) (total, available int64, err error) {

@@ -21,6 +21,7 @@ var (
 	_ Excluder             = boundHost{}
 	_ HealthKeeper         = boundHost{}
 	_ UnmountFlusher       = boundHost{}
+	_ GoneUnmounter        = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -47,6 +48,10 @@ func (b boundHost) MountVolume(volumeID, targetPath string) error {
 
 func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
 	return b.host.atFolder(b.ctx, opUnmount, volumeID, targetPath, policy.Unmount, b.host.unmount)
+}
+
+func (b boundHost) UnmountGone(targetPath string) error {
+	return b.host.unmountGone(b.ctx, targetPath)
 }
 
 func (b boundHost) FlushToUnmount(volumeID, targetPath string) (string, error) {

@@ -101,6 +101,13 @@ type UnmountFlusher interface {
 	FlushToUnmount(volumeID, targetPath string) (loss string, err error)
 }
 
+// GoneUnmounter is a HostAPI that can tell a volume that is gone from one that does not answer. UnmountGone
+// of package volume needs it.
+type GoneUnmounter interface {
+	// UnmountGone removes the mount at a path itself, behind no link, if its volume is certainly gone, with its disk.
+	UnmountGone(targetPath string) error
+}
+
 // Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to
 // remove the mounted folder of a volume that is gone: a driver may mount the volume there at the
 // same time, and would get the answer that it is mounted.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -46,6 +47,27 @@ func (h host) unmount(ctx context.Context, w work) error {
 		h.report(ctx, w, loss)
 	}
 	return nil
+}
+
+// unmountGone leaves alone what is not the mounted folder of a volume that is certainly gone.
+func (h host) unmountGone(ctx context.Context, path string) error {
+	_, link, err := h.files().Link(ctx, opUnmount, path)
+	if errors.Is(err, winerr.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return winerr.Wrap(opUnmount, path, err)
+	}
+	text, _ := link.MountedVolume()
+	id, ok := win.ParseVolumeID(text)
+	if !ok {
+		return nil
+	}
+	if gone, err := h.gone.Volume(ctx, h.m, id); !gone {
+		return winerr.Wrap(opUnmount, path, err)
+	}
+	klog.FromContext(ctx).Info("Unmounting a volume that is gone: its last link was removed, and a driver asks what is mounted", "volume", id, "path", path)
+	return h.atFolder(ctx, opUnmount, string(id), path, policy.Unmount, h.unmount)
 }
 
 // removeFrom takes a volume away from a folder that was as given a moment ago.

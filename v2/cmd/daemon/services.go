@@ -69,8 +69,10 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 		inFiles, inShares, inVolumes = filesystem.UnsafeWorkingDirs, smb.UnsafeWorkingDirs, volume.UnsafeWorkingDirs
 	}
 	var shares *smb.SMB
+	var volumes *volume.Volume
 	files, err := filesystem.New(hosts.Filesystem, inFiles(workingDirs...),
-		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }))
+		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }),
+		filesystem.OnUnlinkedGone(func(ctx context.Context, path string) error { return volumes.UnmountGone(ctx, path) }))
 	if err != nil {
 		return grpcapi.Services{}, err
 	}
@@ -78,7 +80,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
 	shares, smbErr := smb.New(hosts.SMB, files, inShares(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
-	volumes, volumeErr := volume.New(hosts.Volume, inVolumes(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
+	volumes, volumeErr := volume.New(hosts.Volume, inVolumes(workingDirs...), volume.AcceptDiskNumbers(), volume.Unlinked(files.Unlinked), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	healer, healerErr := healerFor(cfg, endpoints, func(ctx context.Context, path string) { shares.LinksGone(ctx, path) })
 	return grpcapi.Services{
