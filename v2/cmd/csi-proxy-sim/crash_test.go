@@ -168,7 +168,7 @@ func (c *crashedNode) start(fault string) {
 	dir := filepath.Dir(c.state)
 	args := []string{
 		"-socket-dir", c.dir, "-model", filepath.Join(dir, "crash.yaml"), "-state", c.state, "-stop-timeout", "1s",
-		"-heal-stale-mounts", "off",
+		"-heal-stale-mounts", "off", "-metrics-storage=false",
 	} // its calls at the start would meet the fault
 	args = append(args, c.flags...)
 	if fault != "" {

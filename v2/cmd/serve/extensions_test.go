@@ -89,7 +89,7 @@ func TestFormatExtension(t *testing.T) {
 		"a long label":        {Id: volume, Label: strings.Repeat("x", 33)},
 		"a label of two":      {Id: volume, Label: "a\nb"},
 		"no access list":      {Id: volume, RootAccess: "everyone"},
-		"another system":      {Id: volume, FileSystem: "ReFS"},
+		"another system":      {Id: volume, FileSystem: "ext4"},
 		"no access for us":    {Id: volume, RootAccess: "D:P(A;OICI;FA;;;BU)"},
 	} {
 		if _, err := format(t.Context(), request); status.Code(err) != codes.InvalidArgument {

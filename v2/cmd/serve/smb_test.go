@@ -339,7 +339,7 @@ func TestSMB_LastMapping(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := newSMBNode(t)
 			must(t, errors.Join(node.Symlink(`C:\kubelet`, kubelet), node.Junction(`C:\joined`, kubelet)))
-			cfg := serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}}}
+			cfg := serve.Config{Config: daemon.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}, UnsafeWorkingDirs: name == "a drive"}}
 			csi := c.base + `\plugins\kubernetes.io\csi\smb.csi.k8s.io`
 			var staged []string
 			dir, stop := runUntil(t, node, cfg)

@@ -57,7 +57,7 @@ var stay = []string{
 	"ActiveDependents", "ActiveDependents 1", "ServiceConfig 1", "ServiceConfig.DisplayName", "ServiceStatus 1", "StartService 1", "StopService 1",
 	"DeviceDescriptor.Product", "DeviceDescriptor.Vendor", "DeviceLocation", "SCSIAddress.BusNumber", "SessionDevice.LegacyName",
 	"PersistentLogin.InitiatorInstance", "SendTargetPortal.InitiatorInstance",
-	"DirEntry.Name", "FileSystemInfo.Name", "VolumeOfDrive 1",
+	"DirEntry.Name", "FileSystemInfo.Name", "FormatOptions.FileSystem", "RepairVolume 2", "VolumeOfDrive 1",
 }
 
 // planter makes up values, each with a name of its own. It knows the place of each name.
