@@ -13,7 +13,7 @@ const (
 )
 
 func mkdirAll(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		return err
 	}
 	return winapi.CreateDirectory(dir, directoryAccess)
