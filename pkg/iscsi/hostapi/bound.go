@@ -17,7 +17,6 @@ func bind(h *host) boundHost {
 	return boundHost{ctx: context.Background(), host: h} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }
 
-// WithContext implements ContextBinder.
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
 	b.ctx = ctx
 	return b

@@ -54,7 +54,6 @@ type change struct {
 	sameUser bool
 }
 
-// Objects implements queue.Change.
 func (c change) Objects() []string { return []string{c.server} }
 
 // Fresh implements queue.Change. A removal that has begun may have been stopped by a link that

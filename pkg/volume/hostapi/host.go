@@ -68,7 +68,6 @@ func (w work) Objects() []string {
 
 const structures = "structures of "
 
-// Fresh implements queue.Change.
 func (w work) Fresh() bool { return w.fresh }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to

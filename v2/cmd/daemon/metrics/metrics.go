@@ -271,7 +271,6 @@ const mappingsTimeout = 5 * time.Second
 
 var mappingsDesc = prometheus.NewDesc(namespace+"_smb_mappings", "SMB shares that this machine has mapped for all its users.", nil, nil)
 
-// Describe implements prometheus.Collector.
 func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
 
 // Collect implements prometheus.Collector, which has no context.
