@@ -133,7 +133,6 @@ const (
 // searches are the searches for disks that are under way, by whether they ask for locations.
 type searches = shared.Answers[bool, search]
 
-// search is what a search for a disk has found.
 type search struct {
 	disks      []Disk
 	unanswered map[string]questions
@@ -209,7 +208,6 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 	return disks, nil
 }
 
-// pick returns the one disk that matches.
 func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
 	var matching, silent []Disk
 	onlySystem := false
@@ -271,7 +269,6 @@ func unlessUnsupported(question questions, err error) questions {
 	return question
 }
 
-// key is one key of a query.
 type key struct {
 	name        string
 	want, have  string
