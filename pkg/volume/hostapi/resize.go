@@ -16,7 +16,8 @@ const (
 	mebibyte = 1 << 20
 )
 
-func (h host) resizeVolume(ctx context.Context, volumeID string, sizeBytes int64) error {
+func (b boundHost) ResizeVolume(volumeID string, sizeBytes int64) error {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opResize, volumeID)
 	if err != nil {
 		return err

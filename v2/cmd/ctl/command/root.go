@@ -305,11 +305,3 @@ func (s *session) warn(format string, args ...any) {
 func (s *session) list(v any, rows *output.Rows) error {
 	return s.Value(v, func() string { return s.Table(rows) })
 }
-
-// ask makes a call that changes nothing and prints its answer: for scripts, fields of the request and of the response.
-func (s *session) ask(ctx context.Context, group, method string, request, response proto.Message, asked, answered string, word func() string) error {
-	if err := s.client.Do(ctx, group, method, request, response); err != nil {
-		return err
-	}
-	return s.Value(append(output.Fields(request, asked), output.Fields(response, answered)...), func() string { return word() + "\n" })
-}
