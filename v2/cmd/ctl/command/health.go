@@ -136,7 +136,11 @@ func conditionText(p *output.Printer, found *extensionv1.VolumeCondition) string
 	var b strings.Builder
 	name := "volume " + inventory.ShortID(found.GetVolume().GetId())
 	if found.GetRunning() != "" {
-		fmt.Fprintf(&b, "%s: a %s runs since %s\n", name, found.GetRunning(), time.Unix(found.GetRunningSinceUnix(), 0).UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "%s: a %s runs", name, found.GetRunning())
+		if since := found.GetRunningSinceUnix(); since != 0 {
+			b.WriteString(" since " + time.Unix(since, 0).UTC().Format(time.RFC3339))
+		}
+		b.WriteString("\n")
 	}
 	for _, text := range found.GetProblems() {
 		fmt.Fprintf(&b, "%s: %s\n", name, p.Paint(output.Warning, text))
