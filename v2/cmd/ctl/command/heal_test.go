@@ -117,6 +117,10 @@ func TestRemedies(t *testing.T) {
 	staged := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
 	gone := winsim.Default()
 	gone.Disks[1].Layout, gone.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
+	torn := winsim.Default()
+	for i, damage := range []winsim.Damage{{Dirty: true, Corruption: winsim.Unnoticed}, {Corruption: winsim.Severe}} {
+		torn.Disks[i+1].Layout, torn.Disks[i+1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{Damage: damage}}}
+	}
 	readOnly := winsim.Busy()
 	readOnly.Disks[4].ReadOnly = true
 	grown := winsim.Busy()
@@ -128,6 +132,7 @@ func TestRemedies(t *testing.T) {
 	}{
 		"broken":    {presetOf(t, "# preset broken, no disk hangs"), nil},
 		"busy":      {winsim.Busy(), nil},
+		"torn":      {torn, nil},
 		"read-only": {readOnly, nil},
 		"grown":     {grown, nil},
 		"gone": {gone, func(n *node) {
@@ -174,7 +179,7 @@ func TestRemedies(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"disk online", "disk writable", "fs rmdir", "node heal", "smb unmap", "volume resize"} {
+	for _, command := range []string{"disk online", "disk writable", "fs rmdir", "node heal", "smb unmap", "volume repair", "volume resize"} {
 		if !ran[command] {
 			t.Errorf("nothing suggests %s", command)
 		}
