@@ -107,7 +107,6 @@ func (c *cluster) table(states []nodeState) error {
 	return table.Flush()
 }
 
-// ask asks a node for its problems.
 func (c *cluster) ask(ctx context.Context, pod *corev1.Pod, timeout time.Duration) nodeState {
 	s := nodeState{Node: pod.Spec.NodeName, Namespace: pod.Namespace, Pod: pod.Name, Status: string(pod.Status.Phase), PodsHurt: []string{}}
 	if pod.Status.Phase != corev1.PodRunning {

@@ -10,7 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// errEnough ends a listing at its limit.
 var errEnough = errors.New("the listing has ended")
 
 // ListDirectory reads names, and the targets of links, but opens nothing that it lists.

@@ -97,7 +97,6 @@ func (r removal) path() string {
 	return strings.Join(append([]string{r.root}, names...), winpath.Separator)
 }
 
-// fail wraps an error of the machine.
 func (r removal) fail(op string, err error) error {
 	if err == nil {
 		return nil

@@ -38,7 +38,6 @@ func portalObject(portal win.TargetPortal) object { return object("portal " + po
 
 func targetObject(target string) object { return object("target " + win.FoldTarget(target)) }
 
-// initiatorSecret is the one secret of the machine.
 const initiatorSecret object = "initiator secret"
 
 func (c change) Objects() []string { return []string{string(c.object)} }
@@ -79,7 +78,6 @@ func (c clockUntil) Sleep(ctx context.Context, d time.Duration) error {
 	return c.Clock.Sleep(ctx, min(d, c.left()))
 }
 
-// parsePortal reads the portal of a request.
 func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 	switch {
 	case portal == nil:

@@ -27,7 +27,6 @@ func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
 	return found == hasFileSystem, err
 }
 
-// content is what is on a volume.
 type content int
 
 const (

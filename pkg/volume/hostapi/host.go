@@ -124,7 +124,6 @@ func parseID(op, text string) (win.VolumeID, error) {
 	return id, nil
 }
 
-// failed describes a failed call on a volume.
 func failed(op string, id win.VolumeID, err error) error {
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady:

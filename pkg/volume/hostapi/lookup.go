@@ -102,7 +102,6 @@ func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, 
 	return h.volumeOf(ctx, targetPath, at)
 }
 
-// volumeAt returns the volume on which the file at a path lies.
 func (h host) volumeAt(ctx context.Context, path win.Path) (win.VolumeID, error) {
 	location, err := h.m.Location(ctx, path)
 	if err != nil {
@@ -137,7 +136,6 @@ func (h host) volumeOf(ctx context.Context, targetPath string, at win.Path) (str
 	}
 }
 
-// volumeOfDrive returns the volume that has a drive letter.
 func (h host) volumeOfDrive(ctx context.Context, op, targetPath, root string) (string, error) {
 	id, err := h.m.VolumeOfDrive(ctx, root)
 	if errors.Is(err, winerr.NotFound) {

@@ -59,7 +59,6 @@ type partitionLocation struct {
 	offset          int64
 }
 
-// partitionOf returns the partition that a volume is.
 func (h host) partitionOf(ctx context.Context, id win.VolumeID) (partitionLocation, error) {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	if err != nil && !unknown(err) {

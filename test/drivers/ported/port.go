@@ -194,7 +194,6 @@ func writeSums(to string, from []string) error {
 	return os.WriteFile(to, []byte(strings.Join(slices.Compact(lines), "")), 0o600)
 }
 
-// A build is what is built of a port.
 type build string
 
 const (

@@ -126,7 +126,6 @@ func (c *Client) Private(ctx context.Context, group, path string, request, respo
 	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]) && !dryRun(request), request, response)
 }
 
-// invoke makes a call on an endpoint.
 func (c *Client) invoke(ctx context.Context, name endpoint.Name, path string, changes bool, in, out proto.Message) error {
 	defer c.Begin(ctx, describe(path, in))()
 	conn, err := c.connect(ctx, name)
@@ -163,7 +162,6 @@ func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name,
 	return name, found, c.explainVersion(group, err)
 }
 
-// locate returns the endpoint to use for a group.
 func (c *Client) locate(ctx context.Context, group string) (endpoint.Name, error) {
 	if version := c.asked(group); version != "" {
 		return endpoint.Name{Group: group, Version: version}, nil
@@ -240,7 +238,6 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 	return conn, nil
 }
 
-// changes reports whether a method changes anything.
 func changes(method string) bool {
 	return !slices.ContainsFunc([]string{"Get", "List", "Is", "PathExists", "Discover"}, func(prefix string) bool {
 		return strings.HasPrefix(method, prefix)
@@ -291,7 +288,6 @@ func endedByServer(ctx context.Context, err error) bool {
 	return (s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded) && strings.Contains(s.Message(), "RST_STREAM")
 }
 
-// target is one method of one version.
 type target struct {
 	path          string // for gRPC
 	input, output protoreflect.MessageType
@@ -325,7 +321,6 @@ func Messages(group, method string) (request, response proto.Message) {
 	return empty(found.Input()), empty(found.Output())
 }
 
-// checkVersion returns a *VersionError if the group does not have the version.
 func checkVersion(name endpoint.Name) error {
 	versions := endpoint.Versions(name.Group)
 	if !slices.Contains(versions, name.Version) {

@@ -28,7 +28,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// bundleOptions are the flags of support-bundle.
 type bundleOptions struct {
 	file, logFile, metrics, serviceName string
 	force, hideNames                    bool
@@ -162,7 +161,6 @@ func createBundle(name string, replace bool) (*bundleFile, error) {
 	return &bundleFile{File: file, name: name}, err
 }
 
-// save writes the bundle.
 func (f *bundleFile) save(packed []byte) error {
 	_, err := f.Write(packed)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -177,7 +175,6 @@ func (f *bundleFile) save(packed []byte) error {
 	return nil
 }
 
-// discard removes a file that was not saved.
 func (f *bundleFile) discard() {
 	if !f.saved {
 		_ = f.Close()
@@ -244,7 +241,6 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 	}
 }
 
-// lastCrash returns the trace of the last crash.
 func lastCrash(files []string) ([]byte, error) {
 	for _, file := range files {
 		if text, err := tail(file); err != nil && !errors.Is(err, fs.ErrNotExist) || len(text) > 0 {
@@ -254,7 +250,6 @@ func lastCrash(files []string) ([]byte, error) {
 	return nil, errors.New("there is no trace of one")
 }
 
-// recordedCalls returns the last calls of a recording.
 func recordedCalls(file string) ([]byte, error) {
 	if file == "" {
 		return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")

@@ -113,7 +113,6 @@ func parseDisk(text string) (uint32, error) {
 	return uint32(number), nil
 }
 
-// noDisks is the note of an empty list.
 const noDisks = "no disks"
 
 func diskList(ctx context.Context, s *session, _ []string) error {

@@ -99,7 +99,6 @@ func ofPod(path string) bool {
 	return used || pods >= 0 && len(parts) > pods+2
 }
 
-// entriesOf lists a directory.
 func entriesOf(ctx context.Context, s *session, path string) (*extensionv1.Directory, error) {
 	var response extensionv1.Directory
 	err := s.client.Private(ctx, "filesystem", extensionv1.Paths_ListDirectory_FullMethodName, &extensionv1.Path{Path: path}, &response)

@@ -103,7 +103,6 @@ Returns when all endpoints listen again.`,
 	return c
 }
 
-// attached reports a new disk.
 func attached(s *session, disk uint32) error {
 	object := fmt.Sprintf("disk %d", disk)
 	return s.Value(struct {
@@ -141,7 +140,6 @@ func (h *hardware) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&h.request.IsReadOnly, "read-only", false, "the disk arrives read-only, as one that was moved from another node")
 }
 
-// attach makes the call.
 func (h *hardware) attach(ctx context.Context, s *session) error {
 	if h.lun >= 0 {
 		h.request.Lun = new(uint32(h.lun))

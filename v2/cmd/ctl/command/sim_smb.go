@@ -92,7 +92,6 @@ from a file or from standard input.`,
 	)
 }
 
-// simSecret makes a command that sends the password of a user.
 func (a *app) simSecret(p page, result, method string, prepare func(server, user, password string) (in, out proto.Message)) *cobra.Command {
 	secret := secretFlags{word: "password"}
 	c := a.interactive(p, 2, func(ctx context.Context, s *session, args []string) error {

@@ -142,7 +142,6 @@ func (m *Metrics) registerSources(cfg Config) {
 	}
 }
 
-// method is the series of one method of the API.
 type method struct {
 	service, name string // as in the full name
 	started       atomic.Uint64
@@ -153,7 +152,6 @@ type method struct {
 	byCode [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
 }
 
-// answered returns the counter of a code.
 func (s *method) answered(code codes.Code) prometheus.Counter {
 	if int(code) >= len(s.byCode) { // a number that gRPC does not define
 		code = codes.Unknown

@@ -102,7 +102,6 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// count counts what a description has.
 func count(node *extensionv1.Node) (all []storageCount) {
 	add := func(desc *prometheus.Desc, names []string, objects map[string]int) {
 		for _, name := range names {
