@@ -46,6 +46,13 @@ func (k *knownDisks) learn(d Disk, unanswered questions) {
 	k.disks[d.Path] = knownDisk{d, before.answered | askAll&^unanswered}
 }
 
+// tells reports whether a disk has answered all questions but where it is.
+func (k *knownDisks) tells(path string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.disks[path].answered|askLocation == askAll
+}
+
 // locate notes where a disk is. A LUN that Windows does not tell, but that distinguishes the disk from others only if
 // all of them answer, is the one that it had.
 func (k *knownDisks) locate(d *Disk, complete bool) {
