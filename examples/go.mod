@@ -5,7 +5,7 @@ go 1.26.0
 toolchain go1.26.8
 
 require (
-	github.com/container-storage-interface/spec v1.13.0
+	github.com/container-storage-interface/spec v1.12.0
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
@@ -13,7 +13,7 @@ require (
 	github.com/kubernetes-csi/csi-proxy/mounter/mountertest v0.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2 v2.0.0-00010101000000-000000000000
 	github.com/kubernetes-csi/csi-proxy/v2/cmd v0.0.0-00010101000000-000000000000
-	github.com/kubernetes-csi/csi-test/v5 v5.6.0
+	github.com/kubernetes-csi/csi-test/v5 v5.5.0
 	github.com/onsi/ginkgo/v2 v2.32.1
 	github.com/onsi/gomega v1.42.1
 	google.golang.org/grpc v1.85.0

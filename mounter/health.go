@@ -81,8 +81,8 @@ func (m *Mounter) checkHealth(ctx context.Context, id string, request StageReque
 	return nil
 }
 
-// Condition is how a volume is, made for NodeGetVolumeHealth of CSI 1.13, and for VolumeCondition of
-// NodeGetVolumeStats before.
+// Condition is how a volume is, made for VolumeCondition of CSI's NodeGetVolumeStats, which kubelet reads, and for
+// NodeGetVolumeHealth, which replaces it in CSI 1.13.
 type Condition struct {
 	// Abnormal means that the volume needs care.
 	Abnormal bool
@@ -124,7 +124,7 @@ func lost(reason, message string) Condition {
 
 // Condition returns how the volume at a path is: where it is staged, a pod's link to it, or a link to a share. It
 // asks the node at most three times. What does not answer is a condition; an error means that nothing is known, as
-// after the end of ctx.
+// after the end of ctx. It matches fs.ErrNotExist if there is no such path.
 func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, error) {
 	path, err := m.path(volumePath)
 	if err != nil {
@@ -134,7 +134,7 @@ func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, 
 	switch {
 	case ctx.Err() != nil:
 		return Condition{}, during(opCondition, path, ctx.Err())
-	case err != nil && cannotTell(err):
+	case err != nil && (cannotTell(err) || errors.Is(err, fs.ErrNotExist)):
 		return Condition{}, during(opCondition, path, err)
 	case err != nil:
 		is = lost(ReasonNoAnswer, failure.Message(err))
@@ -194,7 +194,7 @@ func (c *Condition) health(is volumeapi.Health) {
 // shareCondition is about a link to a share, or a path at which nothing is mounted.
 func (m *Mounter) shareCondition(ctx context.Context, path string) (Condition, error) {
 	leads, err := m.node.leads(ctx, path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return Condition{}, err
 	}
 	usage, err := m.node.pathSpace(ctx, path)

@@ -43,6 +43,9 @@ type VolumeNode struct {
 	Grow func(disk uint32, size int64) (uint32, error)
 	// Detach removes a disk, as its backend does.
 	Detach func(disk uint32) error
+	// Fail and Hang make a disk that cannot be read, with an error or without an end. Silence makes a volume not answer.
+	Fail, Hang func(disk uint32) error
+	Silence    func(volumeID string) error
 	// Damage makes a volume dirty, with damage that a spot fix mends. The API needs Health, Scan and Repair of a
 	// volume.Volume for the cases about it.
 	Damage func(volumeID string) error

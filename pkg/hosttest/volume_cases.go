@@ -201,6 +201,18 @@ var volumeCases = []testCase[*volumeNode]{
 		other := n.newFormatted(n.Empty[1])
 		n.must(n.mount(other, n.path("mount")))
 	}},
+	{name: "a volume whose disk fails is not gone", uses: notGoneUses, run: func(n *volumeNode) {
+		n.need("way to make a disk fail", n.Fail != nil)
+		n.wantNotGone(func(string) error { return n.Fail(n.Empty[0]) })
+	}},
+	{name: "a volume whose disk hangs is not gone", uses: notGoneUses, run: func(n *volumeNode) {
+		n.need("way to make a disk hang", n.Hang != nil)
+		n.wantNotGone(func(string) error { return n.Hang(n.Empty[0]) })
+	}},
+	{name: "a volume that does not answer is not gone", uses: notGoneUses, run: func(n *volumeNode) {
+		n.need("way to make a volume not answer", n.Silence != nil)
+		n.wantNotGone(n.Silence)
+	}},
 	{name: "GetVolumeIDFromTargetPath follows links", uses: []string{"mounted folders", "GetVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))
@@ -298,4 +310,18 @@ var volumeCases = []testCase[*volumeNode]{
 			wantError(n.t, "ResizeVolume to -1", n.resize(id, -1), fs.ErrInvalid)
 		})
 	}},
+}
+
+var notGoneUses = []string{"mounted folders", "GetVolumeIDFromTargetPath"}
+
+// wantNotGone checks that a mounted volume is still mounted when it is in trouble, and nothing is mounted in its place.
+func (n *volumeNode) wantNotGone(trouble func(volumeID string) error) {
+	n.t.Helper()
+	id, other := n.newFormatted(n.Empty[0]), n.newFormatted(n.Empty[1])
+	n.must(n.mount(id, n.path("mount")))
+	n.must(trouble(id))
+	for range 2 {
+		n.wantMounted(n.path("mount"), id)
+		wantError(n.t, "MountVolume of another", n.mount(other, n.path("mount")), fs.ErrExist)
+	}
 }

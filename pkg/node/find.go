@@ -148,7 +148,6 @@ type searches = shared.Answers[scope, search]
 // scope is what a search asks for, and whether it waits for disks that are known.
 type scope struct{ locations, brief bool }
 
-// search is what a search for a disk has found.
 type search struct {
 	disks      []Disk
 	unanswered map[string]questions
@@ -229,7 +228,6 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 	return disks, nil
 }
 
-// pick returns the one disk that matches.
 func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
 	var matching, silent []Disk
 	onlySystem := false
@@ -291,7 +289,6 @@ func unlessUnsupported(question questions, err error) questions {
 	return question
 }
 
-// key is one key of a query.
 type key struct {
 	name        string
 	want, have  string

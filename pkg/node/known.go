@@ -32,7 +32,6 @@ func (k *knownDisks) stay(devices []win.Device) {
 	}
 }
 
-// learn notes what a disk has answered.
 func (k *knownDisks) learn(d Disk, unanswered questions) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

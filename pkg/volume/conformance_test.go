@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
@@ -89,6 +90,12 @@ func conformanceNode(t *testing.T, change func(*winsim.Model)) hosttest.VolumeNo
 			return number, node.GrowDisk(number, winsim.Size(size))
 		},
 		Detach: node.DetachDisk,
+		Fail:   node.FailDisk,
+		Hang:   node.HangDisk,
+		Silence: func(id string) error {
+			_, err := node.Inject(winsim.Fault{Call: "DeviceNumber", Object: id, Error: uint32(winerr.DeviceNotConnected)})
+			return err
+		},
 		Damage: func(id string) error {
 			return node.DamageVolume(id, winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})
 		},

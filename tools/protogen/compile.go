@@ -72,7 +72,6 @@ func findSources(dir string) (*sources, error) {
 	return src, nil
 }
 
-// findModule returns the directory and the path of the module that dir is in.
 func findModule(dir string) (moduleDir, modulePath string, err error) {
 	moduleDir, err = filepath.Abs(dir)
 	if err != nil {

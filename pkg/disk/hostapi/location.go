@@ -32,7 +32,6 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 	return locations, nil
 }
 
-// located is a disk with its location.
 type located struct {
 	DiskLocation
 	azure *diskid.AzureDisk // nil if it is not an NVMe disk of Azure

@@ -117,7 +117,6 @@ func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
 // know about each other's calls.
 func NewOn(m win.Machine) HostAPI { return newHost(m, &machineState{}) }
 
-// thisMachine is the state of the machine this program runs on.
 var thisMachine machineState
 
 func newHost(m win.Machine, s *machineState) boundHost {

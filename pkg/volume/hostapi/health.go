@@ -37,7 +37,8 @@ type Health struct {
 	// Disks are those that the volume lies on.
 	Disks []DiskHealth
 	// Running is the scan or repair that runs on behalf of a caller of this process: scan, spot fix or offline
-	// repair. Since is when it began.
+	// repair. Since is when it began. If another process has the volume locked, or this one had before it was
+	// restarted, it is repair or format, and Since is zero.
 	Running string
 	Since   time.Time
 	// Unknown is what could not be found out, with the reasons.
@@ -133,7 +134,8 @@ type running struct {
 	since time.Time
 }
 
-func (h host) health(ctx context.Context, volumeID string) (Health, error) {
+func (b boundHost) Health(volumeID string) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opHealth, volumeID)
 	if err != nil {
 		return Health{}, err
@@ -153,7 +155,11 @@ func (h host) healthOf(ctx context.Context, op string, id win.VolumeID) (Health,
 		return is, nil
 	}
 	info, err := h.m.FileSystem(ctx, id)
-	if err != nil {
+	switch {
+	case h.locked(ctx, id, err):
+		is.Running, is.Damage, is.Unknown = otherRepair, UnknownDamage, []string{"health: " + lockedText}
+		return is, nil
+	case err != nil:
 		return is, failed(op, id, err)
 	}
 	is.FileSystem, is.ReadOnly = info.Name, info.ReadOnly
@@ -173,6 +179,22 @@ func (h host) healthOf(ctx context.Context, op string, id win.VolumeID) (Health,
 		}
 	}
 	return is, winerr.Wrap(op, string(id), h.diskHealth(ctx, id, &is))
+}
+
+const (
+	otherRepair = "repair or format"
+	lockedText  = "another process has locked it, as a repair does, maybe one that began before csi-proxy was restarted"
+)
+
+// locked reports whether another process has the volume for itself. Then the file system refuses to be asked, and the
+// device too, which an access list of the root cannot do.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_lock_volume
+func (h host) locked(ctx context.Context, id win.VolumeID, err error) bool {
+	if winerr.CodeOf(err) != winerr.AccessDenied {
+		return false
+	}
+	_, err = h.m.VolumeDirty(ctx, id)
+	return winerr.CodeOf(err) == winerr.AccessDenied
 }
 
 // damage asks the storage service, which may not be there, or not know the volume yet.
@@ -228,7 +250,8 @@ func (h host) diskHealth(ctx context.Context, id win.VolumeID, is *Health) error
 		return is.unless(ctx, "disks", err)
 	}
 	found, err := h.m.DiskHealth(ctx)
-	if err != nil {
+	listed := err == nil
+	if !listed {
 		err = is.unless(ctx, "health of disks", err)
 	}
 	for _, number := range disks {
@@ -237,7 +260,7 @@ func (h host) diskHealth(ctx context.Context, id win.VolumeID, is *Health) error
 		if !known {
 			d = DiskHealth{Number: number, State: DiskUnknown}
 		}
-		if d.State == DiskUnknown && len(found) > 0 {
+		if d.State == DiskUnknown && listed {
 			is.Unknown = append(is.Unknown, fmt.Sprintf("health of disk %d: the storage service does not know", number))
 		}
 		is.Disks = append(is.Disks, d)
@@ -260,7 +283,8 @@ func NewDiskHealth(number uint32, of win.DiskHealth) DiskHealth {
 	return d
 }
 
-func (h host) scan(ctx context.Context, volumeID string) (Health, error) {
+func (b boundHost) Scan(volumeID string) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opScan, volumeID)
 	if err != nil {
 		return Health{}, err
@@ -280,6 +304,8 @@ func (h host) mendable(ctx context.Context, op string, id win.VolumeID) (Health,
 	switch {
 	case err != nil:
 		return is, err
+	case is.Running == otherRepair:
+		return is, winerr.New(winerr.InUse, op, string(id), "%s; try again when it is done", lockedText)
 	case winpath.Equal(is.FileSystem, refsName):
 		return is, winerr.New(winerr.Unsupported, op, string(id), "it has ReFS, which mends itself; Windows has no repair for it")
 	case !winpath.Equal(is.FileSystem, ntfsName):
@@ -290,8 +316,9 @@ func (h host) mendable(ctx context.Context, op string, id win.VolumeID) (Health,
 	return is, h.refuseSystemDisk(ctx, op, id)
 }
 
-// repair mends a volume: a spot fix mends what is noted, so that a scan goes before it.
-func (h host) repair(ctx context.Context, volumeID string, options RepairOptions) (Health, error) {
+// Repair mends a volume: a spot fix mends what is noted, so that a scan goes before it.
+func (b boundHost) Repair(volumeID string, options RepairOptions) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opRepair, volumeID)
 	if err != nil {
 		return Health{}, err

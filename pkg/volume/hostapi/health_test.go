@@ -82,6 +82,15 @@ func TestHealth_NeverClaimed(t *testing.T) {
 			}
 		}
 	}
+	host := volumeapi.NewOn(win.Intercept(nodeWith(t, formatted()), func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+		if c.Method == "DiskHealth" { // the list is empty
+			return nil
+		}
+		return next(ctx)
+	}))
+	if got, err := keeperOf(host).Health(id); err != nil || got.Well() {
+		t.Errorf("no health of any disk: %+v, %v", got, err)
+	}
 }
 
 // recorded is a host of a node, and a list of what MSFT_Volume.Repair is asked for.
@@ -222,16 +231,33 @@ func TestRepair_Joined(t *testing.T) {
 	})
 }
 
-// TestRepair_AfterCrash: the process that began a scan was killed. Windows goes on with it, and the next process waits.
+// TestRepair_AfterCrash: the process that began a scan or repair was killed. Windows goes on with it: the next process
+// waits for a scan, and says that something has locked the volume. It is not another repair, and not health.
 func TestRepair_AfterCrash(t *testing.T) {
-	model := modelWith(gpt(winsim.GiB, damaged(winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})))
-	model.Storage.ScanTime = time.Hour
-	node := newNode(t, model)
-	ctx, crash := context.WithCancel(t.Context())
-	inject(t, node, winsim.Fault{Call: "RepairVolume", Times: 1, Do: func(*winsim.Node) { crash() }})
-	_ = node.RepairVolume(ctx, win.VolumeID(id), win.RepairScan)
-	host, calls := recorded(node)
-	if got, err := repair(host, volumeapi.RepairOptions{}); err != nil || !got.Well() || len(*calls) < 3 {
-		t.Errorf("%+v, %v after %d calls", got, err, len(*calls))
+	for _, how := range []win.Repair{win.RepairScan, win.RepairSpotFix, win.RepairOffline} {
+		model := modelWith(gpt(winsim.GiB, damaged(winsim.Damage{Dirty: true, Corruption: winsim.Noted})))
+		model.Storage.ScanTime, model.Storage.RepairTime = time.Hour, time.Hour
+		node := newNode(t, model)
+		ctx, crash := context.WithCancel(t.Context())
+		inject(t, node, winsim.Fault{Call: "RepairVolume", Times: 1, Do: func(*winsim.Node) { crash() }})
+		_ = node.RepairVolume(ctx, win.VolumeID(id), how)
+		host, calls := recorded(node)
+		if how != win.RepairScan {
+			const says = "another process has locked it, as a repair does"
+			if got, err := keeperOf(host).Health(id); err != nil || got.Well() || got.Running == "" || !strings.Contains(fmt.Sprint(got.Unknown), says) {
+				t.Errorf("during the %s: %+v, %v", how, got, err)
+			}
+			_, scanErr := keeperOf(host).Scan(id)
+			_, repairErr := repair(host, volumeapi.RepairOptions{Offline: true, Dismount: true})
+			for _, err := range []error{scanErr, repairErr} {
+				if winerr.KindOf(err) != winerr.InUse || !strings.Contains(err.Error(), says) || len(*calls) > 0 {
+					t.Errorf("during the %s: %v after %q", how, err, *calls)
+				}
+			}
+			must(t, node.Sleep(t.Context(), time.Hour))
+		}
+		if got, err := repair(host, volumeapi.RepairOptions{}); err != nil || !got.Well() || how == win.RepairScan && len(*calls) < 2 {
+			t.Errorf("after the %s: %+v, %v after %q", how, got, err, *calls)
+		}
 	}
 }

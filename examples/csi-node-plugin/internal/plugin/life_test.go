@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -209,8 +207,8 @@ func TestLife_Share(t *testing.T) {
 	})
 }
 
-// TestHealth shows what kubelet hears of a volume that is not well.
-func TestHealth(t *testing.T) {
+// TestCondition shows what kubelet hears of a volume that is not well.
+func TestCondition(t *testing.T) {
 	inBothModes(t, func(d *driver) {
 		t := d.t
 		p := newDiskPod(d, "web")
@@ -219,36 +217,34 @@ func TestHealth(t *testing.T) {
 		info, err := d.node.DiskInfo(1)
 		must(t, err)
 		id := info.Partitions[len(info.Partitions)-1].Volume.ID
-		health := func() []*csi.VolumeHealth_VolumeHealthEntry {
-			response, err := p.NodeGetVolumeHealth(t.Context(), &csi.NodeGetVolumeHealthRequest{VolumeId: p.handle, VolumePublishPath: p.target, StagingTargetPath: p.staging})
+		want := func(abnormal, used bool, says string) {
+			t.Helper()
+			response, err := p.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target, StagingTargetPath: p.staging})
 			must(t, err)
-			return response.VolumeHealth.HealthStatuses
+			is := response.GetVolumeCondition()
+			if is.GetAbnormal() != abnormal || !strings.Contains(is.GetMessage(), says) || (len(response.GetUsage()) > 0) != used {
+				t.Errorf("%v, want abnormal %v, %q, usage %v", response, abnormal, says, used)
+			}
 		}
-		if found := health(); len(found) != 0 {
-			t.Errorf("a volume that is well: %v", found)
-		}
-		for says, change := range map[string]func() error{
-			"Dirty":       func() error { return d.node.DamageVolume(id, winsim.Damage{Dirty: true}) },
-			"Damaged":     func() error { return d.node.DamageVolume(id, winsim.Damage{Corruption: winsim.Noted}) },
-			"DiskFailing": func() error { return d.node.SetDiskHealth(1, winsim.DiskPredicts) },
-			"NoAnswer":    func() error { return d.node.FailDisk(1) },
+		want(false, true, "well")
+		for _, trouble := range []struct {
+			says   string
+			used   bool
+			change func() error
+		}{
+			{"dirty", true, func() error { return d.node.DamageVolume(id, winsim.Damage{Dirty: true}) }},
+			{"damage", true, func() error { return d.node.DamageVolume(id, winsim.Damage{Corruption: winsim.Noted}) }},
+			{"fail", true, func() error { return d.node.SetDiskHealth(1, winsim.DiskPredicts) }},
+			{"", false, func() error { return d.node.FailDisk(1) }},
 		} {
-			must(t, change())
-			want := csi.VolumeHealthErrorType_DEGRADED
-			if says == "NoAnswer" {
-				want = csi.VolumeHealthErrorType_INACCESSIBLE
-			}
-			if found := health(); len(found) != 1 || found[0].Reason != says || found[0].Status != want || found[0].Message == "" {
-				t.Errorf("%s: %v", says, found)
-			}
+			must(t, trouble.change())
+			want(true, trouble.used, trouble.says)
 			must(t, d.node.HealDisk(1))
 			must(t, d.node.DamageVolume(id, winsim.Damage{}))
 			must(t, d.node.SetDiskHealth(1, winsim.DiskWell))
 		}
 		must(t, d.node.DetachDisk(1))
-		if found := health(); len(found) != 1 || found[0].Reason != "Gone" || found[0].Status != csi.VolumeHealthErrorType_INACCESSIBLE {
-			t.Errorf("a disk that is gone: %v", found)
-		}
+		want(true, false, "gone")
 	})
 }
 
@@ -268,9 +264,9 @@ func TestUnstage_LostDisk(t *testing.T) {
 				p.stage()
 				p.publish()
 				must(t, lose(t.Context(), d.node))
-				_, err := d.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
-				if status.Code(err) != codes.NotFound {
-					t.Errorf("stats of a disk that is gone: %v, want NotFound", err)
+				response, err := d.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
+				if err != nil || !response.GetVolumeCondition().GetAbnormal() || response.GetUsage() != nil {
+					t.Errorf("stats of a disk that is gone: %v, %v, want a condition", response, err)
 				}
 				p.unpublish()
 				p.unstage()

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -30,7 +29,7 @@ func (s *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
-		csi.NodeServiceCapability_RPC_GET_VOLUME_HEALTH,
+		csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
 	} {
 		response.Capabilities = append(response.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: capability}},
@@ -143,40 +142,20 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 	if _, err := volumeOf(request.GetVolumeId()); err != nil {
 		return nil, err
 	}
-	usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath())
+	is, err := s.config.Mounter.Condition(ctx, request.GetVolumePath())
 	if err != nil {
 		return nil, answerAt(err)
 	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{
-		Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
-	}}}, nil
-}
-
-// NodeGetVolumeHealth has replaced VolumeCondition of NodeGetVolumeStats in version 1.13 of the specification.
-func (s *nodeServer) NodeGetVolumeHealth(ctx context.Context, request *csi.NodeGetVolumeHealthRequest) (*csi.NodeGetVolumeHealthResponse, error) {
-	path := cmp.Or(request.GetVolumePublishPath(), request.GetStagingTargetPath())
-	if err := checkPath(request, "path", cmp.Or(path, "none")); err != nil { // the specification requires none
-		return nil, err
-	}
-	if _, err := volumeOf(request.GetVolumeId()); err != nil {
-		return nil, err
-	}
-	if path == "" { // nothing is known
-		return &csi.NodeGetVolumeHealthResponse{VolumeHealth: &csi.VolumeHealth{VolumeId: request.GetVolumeId()}}, nil
-	}
-	is, err := s.config.Mounter.Condition(ctx, path)
-	if err != nil {
+	response := &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: is.Abnormal, Message: is.Message}}
+	switch usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath()); {
+	case err == nil:
+		response.Usage = []*csi.VolumeUsage{{
+			Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
+		}}
+	case !is.Inaccessible: // else the condition says more than the error
 		return nil, answerAt(err)
 	}
-	health := &csi.VolumeHealth{VolumeId: request.GetVolumeId()}
-	if is.Abnormal {
-		entry := &csi.VolumeHealth_VolumeHealthEntry{Status: csi.VolumeHealthErrorType_DEGRADED, Reason: is.Reason, Message: is.Message}
-		if is.Inaccessible {
-			entry.Status = csi.VolumeHealthErrorType_INACCESSIBLE
-		}
-		health.HealthStatuses = append(health.HealthStatuses, entry)
-	}
-	return &csi.NodeGetVolumeHealthResponse{VolumeHealth: health}, nil
+	return response, nil
 }
 
 // checkPath fails if the volume id or a path is missing. Name is what the specification calls the

@@ -56,13 +56,17 @@ func TestHeal(t *testing.T) {
 
 // TestVolumeRepair: a damaged volume and a failing disk are warnings with a command, and that command mends.
 func TestVolumeRepair(t *testing.T) {
-	const guid = "dead0000-0000-0000-0000-000000000000"
+	const guid, refs, severe = "dead0000-0000-0000-0000-000000000000", "dead0000-0000-0000-0000-000000000001", "dead0000-0000-0000-0000-000000000002"
 	path := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
 	model := winsim.Default()
 	model.Disks[1].Health = winsim.DiskPredicts
 	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{
 		ID: guid, Damage: winsim.Damage{Dirty: true, Corruption: winsim.Noted},
 	}}}
+	model.Disks[2].Layout, model.Disks[2].Partitions = winsim.LayoutGPT, []winsim.Partition{
+		{Size: winsim.GiB / 4, Volume: &winsim.Volume{ID: refs, FileSystem: winsim.ReFS}},
+		{Volume: &winsim.Volume{ID: severe, Damage: winsim.Damage{Corruption: winsim.Severe}}},
+	}
 	n := startNode(t, model)
 	require.NoError(t, n.emulated.MountFolder(path, guid))
 	found := problemsOf(t, n)
@@ -78,7 +82,12 @@ func TestVolumeRepair(t *testing.T) {
 		out, err string
 	}{
 		{"volume check " + guid, "", command.ExitFindings, "spot fix needed", ""},
-		{"volume repair " + guid + " --dry-run", "", command.ExitOK, "spot fix needed", ""},
+		{"volume repair " + guid + " --dry-run", "", command.ExitOK, "would fail: it is in use at " + path, ""},
+		{"volume repair " + guid + " --dry-run --dismount", "", command.ExitOK, "mend what is damaged in seconds", ""},
+		{"volume repair " + warning.ShortID(winsim.SystemVolume) + " --dry-run --dismount", "", command.ExitOK, "would fail: it is on the system disk", ""},
+		{"volume repair " + refs + " --dry-run", "", command.ExitOK, "would fail: it has ReFS", ""},
+		{"volume repair " + severe + " --dry-run", "", command.ExitOK, "would fail: a spot fix cannot mend it; use --offline", ""},
+		{"volume repair " + severe + " --dry-run --offline", "", command.ExitOK, "would take it away", ""},
 		{"volume repair " + guid, "n\n", command.ExitFailure, "", "not confirmed"},
 		{"volume repair " + guid + " --yes", "", command.ExitFailure, "", "in use at " + path},
 		{"volume repair " + guid + " --yes --dismount", "", command.ExitFindings, "expects to fail", ""},
@@ -90,7 +99,7 @@ func TestVolumeRepair(t *testing.T) {
 			t.Errorf("%s: %+v", c.args, r)
 		}
 	}
-	if found := problemsOf(t, n); len(found) != 1 {
+	if found := problemsOf(t, n); len(found) != 2 { // the disk, and what needs an offline repair
 		t.Errorf("after the repair: %+v", found)
 	}
 }
@@ -117,6 +126,10 @@ func TestRemedies(t *testing.T) {
 	staged := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
 	gone := winsim.Default()
 	gone.Disks[1].Layout, gone.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
+	torn := winsim.Default()
+	for i, damage := range []winsim.Damage{{Dirty: true, Corruption: winsim.Unnoticed}, {Corruption: winsim.Severe}} {
+		torn.Disks[i+1].Layout, torn.Disks[i+1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{Damage: damage}}}
+	}
 	readOnly := winsim.Busy()
 	readOnly.Disks[4].ReadOnly = true
 	grown := winsim.Busy()
@@ -128,6 +141,7 @@ func TestRemedies(t *testing.T) {
 	}{
 		"broken":    {presetOf(t, "# preset broken, no disk hangs"), nil},
 		"busy":      {winsim.Busy(), nil},
+		"torn":      {torn, nil},
 		"read-only": {readOnly, nil},
 		"grown":     {grown, nil},
 		"gone": {gone, func(n *node) {
@@ -174,7 +188,7 @@ func TestRemedies(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range []string{"disk online", "disk writable", "fs rmdir", "node heal", "smb unmap", "volume resize"} {
+	for _, command := range []string{"disk online", "disk writable", "fs rmdir", "node heal", "smb unmap", "volume repair", "volume resize"} {
 		if !ran[command] {
 			t.Errorf("nothing suggests %s", command)
 		}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,13 @@ The exit code is 4 if something is wrong or not known.`,
 
 func (a *app) volumeRepair() *cobra.Command {
 	var offline, dismount bool
+	asked := func(args []string) *extensionv1.CheckVolumeRequest {
+		request := &extensionv1.CheckVolumeRequest{VolumeId: volumeID(args[0]), Action: extensionv1.ActionRepair, Dismount: dismount}
+		if offline {
+			request.Action = extensionv1.ActionRepairOffline
+		}
+		return request
+	}
 	var c *cobra.Command
 	c = a.dangerous(page{
 		use:   "repair VOLUME",
@@ -56,13 +64,9 @@ A repair goes on if this command ends, and the next one joins it.
 Asks for confirmation; scripts use --yes. The exit code is 4 if something is still wrong.`,
 		example: "  csi-proxyctl volume repair " + exampleVolume + " --dry-run\n  csi-proxyctl volume repair " + exampleVolume + " --offline --yes",
 	}, func(ctx context.Context, s *session, args []string) (effect, error) {
-		return a.repairEffect(ctx, s, volumeID(args[0]), offline)
+		return repairEffect(ctx, s, asked(args))
 	}, func(ctx context.Context, s *session, args []string) error {
-		request := &extensionv1.CheckVolumeRequest{VolumeId: volumeID(args[0]), Action: extensionv1.ActionRepair, Dismount: dismount}
-		if offline {
-			request.Action = extensionv1.ActionRepairOffline
-		}
-		found, err := a.checkVolume(c.Context(), s, request) //nolint:contextcheck // ctx may end with the default --timeout
+		found, err := a.checkVolume(c.Context(), s, asked(args)) //nolint:contextcheck // ctx may end with the default --timeout
 		if err != nil {
 			return err
 		}
@@ -73,27 +77,43 @@ Asks for confirmation; scripts use --yes. The exit code is 4 if something is sti
 	return c
 }
 
-func (a *app) repairEffect(ctx context.Context, s *session, id string, offline bool) (effect, error) {
+func repairEffect(ctx context.Context, s *session, request *extensionv1.CheckVolumeRequest) (effect, error) {
+	id := request.VolumeId
 	e := effect{
 		Object: "volume " + inventory.ShortID(id), Action: "scan it, and mend what is damaged in seconds", Changes: true,
 		question: "Repair volume " + output.Printable(inventory.ShortID(id)) + "? Pods cannot use it meanwhile.",
 	}
-	if offline {
+	if request.Action == extensionv1.ActionRepairOffline {
 		e.Action = "take it away, scan it, and mend all that can be mended"
 	}
 	node, err := describeFor(ctx, s, &e)
 	if err != nil {
 		return e, err
 	}
+	var mounts []string
 	for _, v := range node.GetVolumes() {
 		if strings.EqualFold(v.GetId(), id) {
 			e.touch(node, v)
+			mounts = v.GetMountPaths()
 		}
 	}
 	found := &extensionv1.VolumeCondition{}
 	if err := s.client.Private(ctx, "volume", extensionv1.VolumeHealth_CheckVolume_FullMethodName, &extensionv1.CheckVolumeRequest{VolumeId: id}, found); err != nil {
 		e.fail(status.Convert(err).Message())
 		return e, nil
+	}
+	onSystem := slices.ContainsFunc(node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return d.GetSystem() && d.Number != nil && slices.Contains(found.GetVolume().GetDisks(), d.GetNumber())
+	})
+	switch is := found.GetVolume(); { // what the server refuses
+	case onSystem:
+		e.fail("it is on the system disk, which csi-proxy does not change")
+	case is.GetFileSystem() != "" && !strings.EqualFold(is.GetFileSystem(), "NTFS"):
+		e.fail("it has " + is.GetFileSystem() + ", and Windows can repair only NTFS")
+	case len(mounts) > 0 && !request.Dismount:
+		e.fail("it is in use at " + strings.Join(mounts, ", ") + "; unmount it first, or use --dismount")
+	case is.GetDamage() == "offline repair needed" && request.Action == extensionv1.ActionRepair:
+		e.fail("a spot fix cannot mend it; use --offline")
 	}
 	e.Touches = append(e.Touches, found.GetProblems()...)
 	e.Unknown = append(e.Unknown, found.GetUnknown()...)
@@ -121,7 +141,6 @@ func (a *app) checkVolume(ctx context.Context, s *session, request *extensionv1.
 	return response, err
 }
 
-// checked prints what was found.
 func checked(s *session, found *extensionv1.VolumeCondition) error {
 	o := output.Fields(found.GetVolume(), "volumeID=id fileSystem readOnly dirty damage disks")
 	o = append(o, output.Fields(found, "running problems unknown")...)
@@ -136,7 +155,11 @@ func conditionText(p *output.Printer, found *extensionv1.VolumeCondition) string
 	var b strings.Builder
 	name := "volume " + inventory.ShortID(found.GetVolume().GetId())
 	if found.GetRunning() != "" {
-		fmt.Fprintf(&b, "%s: a %s runs since %s\n", name, found.GetRunning(), time.Unix(found.GetRunningSinceUnix(), 0).UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, "%s: a %s runs", name, found.GetRunning())
+		if since := found.GetRunningSinceUnix(); since != 0 {
+			b.WriteString(" since " + time.Unix(since, 0).UTC().Format(time.RFC3339))
+		}
+		b.WriteString("\n")
 	}
 	for _, text := range found.GetProblems() {
 		fmt.Fprintf(&b, "%s: %s\n", name, p.Paint(output.Warning, text))

@@ -509,6 +509,11 @@ func (b *builder) tiles(node inventory.Node) {
 		{Count: len(b.Disks), Name: "disk", Note: some(offline, "offline"), Target: "disks"},
 		{Count: len(node.GetVolumes()), Name: "volume", Note: some(count(node.GetVolumes(), func(v *extensionv1.Volume) bool { return b.full(v) != "" }), "almost full"), Target: "table"},
 	}
+	for i := range b.Tiles {
+		if t := &b.Tiles[i]; node.Unlisted(t.Count) {
+			t.Note = "not listed: no answer"
+		}
+	}
 	if len(b.pods) > 0 {
 		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pod", Note: some(warning.PodsHurt(node.Problems), "hurt"), Target: "table"})
 	}

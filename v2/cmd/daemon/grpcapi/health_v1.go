@@ -50,7 +50,7 @@ func (s healthV1) CheckVolume(ctx context.Context, in *extensionv1.CheckVolumeRe
 		},
 		Running: is.Running, Problems: lineTexts(is.Problems()), Unknown: lineTexts(is.Unknown),
 	}
-	if is.Running != "" {
+	if !is.Since.IsZero() {
 		out.RunningSinceUnix = is.Since.Unix()
 	}
 	for _, d := range is.Disks {

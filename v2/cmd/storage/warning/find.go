@@ -197,6 +197,9 @@ func (f *finder) disk(d *extensionv1.Disk) {
 
 // adviceOf says what to do about a disk or volume that fails or does not answer.
 func adviceOf(text string) string {
+	if strings.HasSuffix(text, "(Windows error 5)") {
+		return "another process has it for itself, as during a repair or a format; look again when that is done"
+	}
 	if strings.Contains(text, "(Windows error ") {
 		return "it fails: cordon the node, move the pods, and replace the disk; what it held comes from a backup"
 	}
@@ -356,7 +359,13 @@ func (f *finder) health(v *extensionv1.Volume, affected []string) {
 			return
 		}
 		w.Kind, w.Text = Dirty, "dirty: it was not unmounted properly, and may be damaged"
-		w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
+		if len(affected) > 0 {
+			w.Advice = "then stop the pods that use it, and mend it: " + w.Run
+			w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
+		}
+	}
+	if !strings.EqualFold(v.GetFileSystem(), "NTFS") {
+		w.Run, w.Advice = "", "only NTFS can be repaired: back it up, and restore it to a new volume if files cannot be read; ReFS mends itself"
 	}
 	if slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
 		return d.GetSystem() && d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())

@@ -193,18 +193,22 @@ var cases = map[string]struct {
 		"will-hurt no-answer: node: : \nwill-hurt no-answer: session iqn.a: : ",
 	},
 	"not well": {
-		node: node([]*extensionv1.Disk{disk(1, 1, func(d *extensionv1.Disk) { d.Health, d.HealthReason = "warning", "expects to fail" }), disk(2, 2), disk(3, 3), disk(4, 4), disk(5, 5)},
+		node: node([]*extensionv1.Disk{disk(1, 1, func(d *extensionv1.Disk) { d.Health, d.HealthReason = "warning", "expects to fail" }), disk(2, 2), disk(3, 3), disk(4, 4), disk(5, 5), disk(6, 6), disk(7, 7)},
 			[]*extensionv1.Volume{
 				volume(1, 1),
 				volume(2, 2, func(v *extensionv1.Volume) { v.Dirty, v.MountPaths = new(true), []string{staging} }),
 				volume(3, 3, func(v *extensionv1.Volume) { v.Damage, v.Dirty = "spot fix needed", new(true) }),
 				volume(4, 4, func(v *extensionv1.Volume) { v.Damage = "offline repair needed" }),
 				volume(5, 5, func(v *extensionv1.Volume) { v.Damage, v.Dirty = "unknown", new(false) }),
+				volume(6, 6, func(v *extensionv1.Volume) { v.Dirty = new(true) }),
+				volume(7, 7, func(v *extensionv1.Volume) { v.Damage, v.FileSystem = "scan needed", "ReFS" }), // has no repair
 			}),
 		want: "will-hurt failing-disk: disk 1: : \n" +
 			"will-hurt dirty: volume 2: csi-proxyctl volume check 2 --scan: " + staging + "\n" +
 			"note damaged: volume 3: csi-proxyctl volume repair 3: \n" +
-			"note damaged: volume 4: csi-proxyctl volume repair 4 --offline: ",
+			"note damaged: volume 4: csi-proxyctl volume repair 4 --offline: \n" +
+			"note damaged: volume 7: : \n" +
+			"note dirty: volume 6: csi-proxyctl volume repair 6: ",
 	},
 }
 
