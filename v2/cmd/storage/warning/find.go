@@ -343,11 +343,14 @@ func (f *finder) diskHealth(d *extensionv1.Disk) {
 // health warns of a volume whose file system is not well.
 func (f *finder) health(v *extensionv1.Volume, affected []string) {
 	w := Warning{Kind: Damaged, Object: Object{Volume, v.GetId()}, Affects: affected, Run: "csi-proxyctl volume repair " + ShortID(v.GetId())}
+	w.Advice = "stop the pods that use it first: the volume is away for seconds"
+	look := "; while they run, csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan says how bad it is"
 	switch v.GetDamage() {
 	case "scan needed":
-		w.Text, w.Run = "its file system has met damage: scan needed", "csi-proxyctl volume check "+ShortID(v.GetId())+" --scan"
+		w.Text = "its file system has met damage: scan needed"
+		w.Advice += look
 	case "spot fix needed":
-		w.Text, w.Advice = "its file system is damaged: spot fix needed", "stop the pods that use it first: the volume is away for seconds"
+		w.Text = "its file system is damaged: spot fix needed"
 	case "offline repair needed":
 		w.Text, w.Run = "its file system is damaged: offline repair needed", w.Run+" --offline"
 		w.Advice = "back it up, and stop the pods that use it first: the volume is away until the end"
@@ -356,7 +359,7 @@ func (f *finder) health(v *extensionv1.Volume, affected []string) {
 			return
 		}
 		w.Kind, w.Text = Dirty, "dirty: it was not unmounted properly, and may be damaged"
-		w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
+		w.Advice += look
 	}
 	if slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
 		return d.GetSystem() && d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())

@@ -202,7 +202,7 @@ var cases = map[string]struct {
 				volume(5, 5, func(v *extensionv1.Volume) { v.Damage, v.Dirty = "unknown", new(false) }),
 			}),
 		want: "will-hurt failing-disk: disk 1: : \n" +
-			"will-hurt dirty: volume 2: csi-proxyctl volume check 2 --scan: " + staging + "\n" +
+			"will-hurt dirty: volume 2: csi-proxyctl volume repair 2: " + staging + "\n" +
 			"note damaged: volume 3: csi-proxyctl volume repair 3: \n" +
 			"note damaged: volume 4: csi-proxyctl volume repair 4 --offline: ",
 	},
