@@ -525,6 +525,13 @@ func (f *finder) staleMounts() {
 	}
 }
 
+// mayHide reports whether a volume that Windows does not list may still exist. The partitions of a GPT name their volumes.
+func (f *finder) mayHide() bool {
+	return len(f.node.GetProblems()) > 0 || slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return silent(d) || d.Online != nil && !d.GetOnline() && d.GetPartitionStyle() != "GPT" && d.GetPartitionStyle() != "RAW"
+	})
+}
+
 // staleMount warns of links with the same cause. The one that kubelet staged first stands for all:
 // the others lead to it.
 func (f *finder) staleMount(links []*extensionv1.Link) {
@@ -552,6 +559,8 @@ func (f *finder) staleMount(links []*extensionv1.Link) {
 		default:
 			w.Advice += "; if the volume is gone for good, csi-proxyctl node heal says whether the mount can go"
 		}
+	} else if first.GetTarget() == "" && f.mayHide() {
+		w.Advice = "keep it: a disk that does not answer or is offline may have its volume; look at that disk first"
 	} else if w.Run = command("fs rmdir", first.GetPath()); w.Run != "" {
 		w.Advice = "only if no pod needs it; kubelet removes the links of pods that end"
 	} else {
