@@ -144,6 +144,7 @@ CHROMIUM    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/csi-proxy/chromium
 SCREENSHOTS ?=
 .PHONY: test-browser
 test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs it for this user if missing
+	$(if $(SCREENSHOTS),mkdir -p '$(abspath $(SCREENSHOTS))')
 	hack/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
 	$(GO) test -count=1 -v ./test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
 		$(if $(SCREENSHOTS),-browser.screenshots='$(abspath $(SCREENSHOTS))')

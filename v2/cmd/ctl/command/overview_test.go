@@ -65,7 +65,7 @@ func TestNode_Width(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := command.Run(t.Context(), append([]string{"node", "--endpoint-dir", n.dir}, args...), command.Environment{
 			Out: &out, Err: &errs, Terminal: colours, Width: func() int { return width },
-			Getenv: func(string) string { return "" },
+			Getenv: func(string) string { return "" }, Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		if code != 0 {
 			t.Fatal(errs.String())

@@ -186,7 +186,7 @@ func (b *builder) addRow(r inventory.Row) {
 		if w.Object == object || r.Volume != nil && w.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(w.Affects, r.Volume.GetId()) {
 			shown.Tone = toneOf(w.Severity)
 			if kind := string(w.Kind); !strings.HasPrefix(r.State, kind) {
-				shown.State = strings.TrimSpace(kind + " " + strings.TrimPrefix(r.State, "?"))
+				shown.State = strings.TrimSuffix(kind+", "+strings.TrimPrefix(r.State, "?"), ", ")
 			}
 			break
 		}
