@@ -138,6 +138,7 @@ func TestSchema(t *testing.T) {
 		`runAsUserName: 'user manager\containeradministrator'`: "runAsUserName",
 		`runAsUserName: 'NT AUTHORITY\Local service'`:          "runAsUserName",
 		`runAsUserName: 'NT AUTHORITY\NETWORKSERVICE'`:         "runAsUserName",
+		`fullVolume: 90%`:                                      "fullVolume",
 		`nameOverride: CSI`:                                    "nameOverride",
 		`fullnameOverride: -a`:                                 "fullnameOverride",
 

@@ -40,6 +40,9 @@
 {{- end }}
 - -stop-timeout={{ int .Values.stopTimeoutSeconds }}s
 - -memory-limit={{ int .Values.memoryLimitMiB }}MiB
+{{- with .Values.fullVolume }}
+- -full-volume={{ . }}
+{{- end }}
 {{- if not .Values.mitigations }}
 - -mitigations=false
 {{- end }}

@@ -127,16 +127,12 @@ func TestRemedies(t *testing.T) {
 	staged := `C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 64) + `\globalmount`
 	gone := winsim.Default()
 	gone.Disks[1].Layout, gone.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{ID: volume}}}
-	torn := winsim.Default()
-	for i, damage := range []winsim.Damage{{Dirty: true, Corruption: winsim.Unnoticed}, {Corruption: winsim.Severe}} {
-		torn.Disks[i+1].Layout, torn.Disks[i+1].Partitions = winsim.LayoutGPT, []winsim.Partition{{Volume: &winsim.Volume{Damage: damage}}}
-	}
 	readOnly := winsim.Busy()
 	readOnly.Disks[4].ReadOnly = true
 	grown := winsim.Busy()
 	grown.Disks[5].Partitions[1].Volume.Used = winsim.GiB
 	damaged := winsim.Default()
-	for i, damage := range []winsim.Damage{{Dirty: true}, {Corruption: winsim.Suspected}, {Corruption: winsim.Noted}, {Corruption: winsim.Severe}} {
+	for i, damage := range []winsim.Damage{{Dirty: true}, {Dirty: true, Corruption: winsim.Unnoticed}, {Corruption: winsim.Suspected}, {Corruption: winsim.Noted}, {Corruption: winsim.Severe}} {
 		id := fmt.Sprintf("0d0d0d0d-0000-0000-0000-%012d", i)
 		damaged.Disks = append(damaged.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id, Damage: damage}}}})
 	}
@@ -148,7 +144,6 @@ func TestRemedies(t *testing.T) {
 		"damaged":   {damaged, nil},
 		"broken":    {presetOf(t, "# preset broken, no disk hangs"), nil},
 		"busy":      {winsim.Busy(), nil},
-		"torn":      {torn, nil},
 		"read-only": {readOnly, nil},
 		"grown":     {grown, nil},
 		"gone": {gone, func(n *node) {
