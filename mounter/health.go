@@ -62,8 +62,12 @@ func (m *Mounter) checkHealth(ctx context.Context, id string, request StageReque
 		}
 		return nil
 	}
+	if len(is.Unknown) > 0 {
+		logger.V(2).Info("The health of a volume is not all known", "volume", id, "unknown", is.Unknown)
+	}
+	away := is.Running != "" && is.FileSystem == "" // by a repair, whose result counts
 	damaged := is.Damage == volumeapi.SuspectDamage || is.Damage == volumeapi.SpotDamage || is.Damage == volumeapi.FullDamage
-	if fixes && !request.ReadOnly && (damaged || is.Dirty) && strings.EqualFold(is.FileSystem, "NTFS") {
+	if fixes && (away || !request.ReadOnly && (damaged || is.Dirty) && strings.EqualFold(is.FileSystem, "NTFS")) {
 		logger.Info("Repairing a volume before it is mounted", "volume", id, "problems", is.Problems())
 		if is, err = m.node.repair(ctx, id); err != nil {
 			return err
@@ -90,7 +94,7 @@ type Condition struct {
 	Inaccessible bool
 	// Reason is the first problem in one word, one of those below. It is empty for a volume that is well.
 	Reason string
-	// Message is a sentence, also if the volume is well.
+	// Message is a sentence, also if the volume is well, or if not all is known.
 	Message string
 }
 
@@ -138,7 +142,7 @@ func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, 
 		return Condition{}, during(opCondition, path, err)
 	case err != nil:
 		is = lost(ReasonNoAnswer, failure.Message(err))
-	case !is.Abnormal:
+	case !is.Abnormal && is.Message == "":
 		is.Message = "the volume is well"
 	}
 	return is, nil
@@ -157,7 +161,8 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 	switch {
 	case err == nil:
 		c.health(is)
-	case isUnimplemented(err): // by an older daemon
+	case isUnimplemented(err):
+		c.unsure([]string{"the daemon is too old to tell"})
 	case errors.Is(err, fs.ErrNotExist):
 		return lost(ReasonGone, "the volume is gone, or its disk is offline"), nil
 	default:
@@ -188,6 +193,14 @@ func (c *Condition) health(is volumeapi.Health) {
 	}
 	for _, problem := range is.Problems() {
 		c.add(reason, problem)
+	}
+	c.unsure(is.Unknown)
+}
+
+// unsure says what is not known of a volume of which nothing bad is known: that is not health, and no alarm.
+func (c *Condition) unsure(unknown []string) {
+	if !c.Abnormal && len(unknown) > 0 {
+		c.Message = "nothing is known to be wrong, but not all is known: " + strings.Join(unknown, "; ")
 	}
 }
 

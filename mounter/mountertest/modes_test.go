@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -203,15 +204,35 @@ var cases = map[string]struct {
 		k.must(k.node.DamageVolume(k.volume(), winsim.Damage{Corruption: winsim.Noted}))
 		k.wantCondition(true, "spot fix needed")
 		k.must(k.node.DamageVolume(k.volume(), winsim.Damage{}))
+		disks, err := disk.New(k.node.Disk())
+		k.must(err)
+		for _, readOnly := range []bool{true, false} {
+			k.must(second(disks.SetDiskReadOnly(k.ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly})))
+			k.wantCondition(readOnly, map[bool]string{true: "has become read-only", false: "well"}[readOnly])
+		}
 		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeSpace", Times: 2, Error: 1117})))
 		k.wantCondition(true, "I/O error")
 		k.must(k.node.FailDisk(1))
 		k.wantCondition(true, "I/O error")
 		k.must(k.node.HealDisk(1))
+		k.must(second(disks.SetDiskState(k.ctx, &disk.SetDiskStateRequest{DiskNumber: 1})))
+		k.wantCondition(true, "its disk is offline")
 		k.must(k.node.DetachDisk(1))
 		k.wantCondition(true, "no volume is there any more")
 		return k.Condition(k.ctx, "relative")
 	}, want: want{failure.Invalid, "relative"}},
+	"a condition whose calls fail in turn": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		for _, call := range []string{"ReparsePoint", "FileSystem", "VolumeDirty", "VolumeHealth", "DeviceNumber", "DiskHealth", "VolumeSpace"} {
+			fault, err := k.node.Inject(winsim.Fault{Call: call, Error: 1117})
+			k.must(err)
+			is, err := k.Condition(k.ctx, staging)
+			if fault.Remove(); fault.Hits() == 0 || err == nil && strings.Contains(is.Message, "well") {
+				k.t.Errorf("%s failed: %+v", call, is)
+			}
+		}
+		return k.Condition(k.ctx, staging)
+	}},
 	"conditions of a share": {run: func(k *kit) (any, error) {
 		k.must(k.stageShare())
 		k.must(k.Publish(k.ctx, staging, target))

@@ -63,7 +63,7 @@ func TestRig(t *testing.T) {
 // winioctl.h has, 0x222040 for WMI, and 0x6d0008, which FindFirstVolume sends.
 var allCodes = []string{
 	"0x222040", "0x2d1080", "0x2d1400", "0x41018", "0x560000", "0x56c008", "0x6d0008", "0x70050", "0x700a0", "0x700f0", "0x70140",
-	"0x7c054", "0x7c058", "0x7c0c8", "0x7c0d0", "0x7c0f4", "0x90064", "0x900f0",
+	"0x7c054", "0x7c058", "0x7c0c8", "0x7c0d0", "0x7c0f4", "0x90064", "0x90078", "0x900f0",
 }
 
 // codes lists the control codes that a node server was asked, each once.
@@ -102,6 +102,8 @@ func diskCalls(t *testing.T, preset string) []string {
 			`v2alpha1.Volume/WriteVolumeCache {"volumeId":$volume}`,
 			`v2alpha1.Volume/ResizeVolume {"volumeId":$volume}`,
 			`v2alpha1.Volume/GetVolumeStats {"volumeId":$volume}`,
+			`csiproxy.extension.v1.VolumeHealth/CheckVolume {"volumeId":$volume,"action":"scan"}`,
+			`csiproxy.extension.v1.VolumeHealth/CheckVolume {"volumeId":$volume,"action":"repair-offline"}`,
 		)
 		add(`v1.Disk/GetDiskStats {"diskNumber":%d}`, disk.Number)
 		add(`v1.Disk/SetDiskState {"diskNumber":%d,"isOnline":false}`, disk.Number)

@@ -49,6 +49,10 @@ var operations = []struct {
 		_, _, err := h.GetVolumeStats(id)
 		return err
 	}},
+	{"Health", func(_ *winsim.Node, h volumeapi.HostAPI) error {
+		_, err := keeperOf(h).Health(id)
+		return err
+	}},
 	{"WriteVolumeCache", func(_ *winsim.Node, h volumeapi.HostAPI) error { return h.WriteVolumeCache(id) }},
 	{"ResizeVolume, nothing to do", func(_ *winsim.Node, h volumeapi.HostAPI) error { return h.ResizeVolume(id, 0) }},
 	{"ResizeVolume", func(n *winsim.Node, h volumeapi.HostAPI) error {

@@ -23,6 +23,9 @@ func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if run, ok := h.repairs.Load(id); ok && run.(running).how != win.RepairScan {
+		return true, nil // only NTFS is repaired, and no question reaches it meanwhile
+	}
 	found, err := h.content(ctx, opFormatted, id)
 	return found == hasFileSystem, err
 }

@@ -223,6 +223,9 @@ func TestRepair_Joined(t *testing.T) {
 		if got, err := keeperOf(host).Health(id); err != nil || got.Running != "spot fix" || got.Well() {
 			t.Errorf("during the spot fix: %+v, %v", got, err)
 		}
+		if formatted, err := host.IsVolumeFormatted(id); err != nil || !formatted { // or Stage would not come so far as to join
+			t.Errorf("during the spot fix it is formatted: %v, %v", formatted, err)
+		}
 		leaves(t, host, func(h volumeapi.HostAPI) error { return h.MountVolume(id, mount) })
 		must(t, mend(host))
 		if got, err := keeperOf(host).Health(id); err != nil || !got.Well() || strings.Join(*calls, ", ") != "scan, spot fix" {

@@ -130,6 +130,8 @@ func failed(op string, id win.VolumeID, err error) error {
 		return winerr.As(winerr.Unavailable, op, string(id), err, "its disk may be offline; bring it online with SetDiskState")
 	case code == winerr.UnrecognizedVolume:
 		return winerr.As(winerr.InUse, op, string(id), err, "create one with FormatVolume")
+	case code == winerr.AccessDenied:
+		return winerr.As(winerr.Denied, op, string(id), err, "another process may have locked it, as a repair or a format does")
 	case code == winerr.FVELocked:
 		return winerr.As(winerr.InUse, op, string(id), err, "unlock it first")
 	case errors.Is(err, winerr.NotFound):

@@ -105,6 +105,7 @@ func TestDescribe_Calls(t *testing.T) {
 func TestDescribe_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		emulated := manyVolumes(t, 2)
+		require.NoError(t, emulated.SetDiskHealth(1, winsim.DiskPredicts))
 		look := looker(t, emulated)
 		m := metrics.New(metrics.Config{Storage: true})
 		time.Sleep(time.Minute)
@@ -132,7 +133,7 @@ func TestDescribe_Hangs(t *testing.T) {
 		}
 		time.Sleep(describePause)
 		synctest.Wait()
-		for _, want := range []string{`csi_proxy_storage_disks{state="unknown"} 1`, `csi_proxy_storage_warnings{kind="no-answer",severity="will-hurt"} 1`} {
+		for _, want := range []string{`csi_proxy_storage_disks{state="unknown"} 1`, `csi_proxy_storage_warnings{kind="no-answer",severity="will-hurt"} 1`, `csi_proxy_storage_warnings{kind="failing-disk",severity="will-hurt"} 1`} {
 			if text = scrape(t, m); !strings.Contains(text, want+"\n") {
 				t.Errorf("no %s in\n%s", want, text)
 			}

@@ -30,6 +30,7 @@ import (
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	_ "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 )
 
 // Caller makes calls. The zero value is ready.
@@ -70,11 +71,15 @@ func do(ctx context.Context, text string) (string, error) {
 			return "", err
 		}
 	}
-	version, err := apiversion.NewVersion(string(method.ParentFile().Package()))
+	group, release := strings.ToLower(string(method.Parent().Name())), string(method.ParentFile().Package())
+	if strings.HasPrefix(release, "csiproxy.extension.") { // of volumes
+		group, release = "volume", "v2alpha1"
+	}
+	version, err := apiversion.NewVersion(release)
 	if err != nil {
 		return "", err
 	}
-	conn, err := client.Connect(ctx, strings.ToLower(string(method.Parent().Name())), version, client.WithWait())
+	conn, err := client.Connect(ctx, group, version, client.WithWait())
 	if err != nil {
 		return "", err
 	}
