@@ -144,6 +144,7 @@ CHROMIUM    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/csi-proxy/chromium
 SCREENSHOTS ?=
 .PHONY: test-browser
 test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs it for this user if missing
+	$(if $(SCREENSHOTS),mkdir -p '$(abspath $(SCREENSHOTS))')
 	hack/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
 	$(GO) test -count=1 -v ./test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
 		$(if $(SCREENSHOTS),-browser.screenshots='$(abspath $(SCREENSHOTS))')
@@ -158,11 +159,11 @@ test-clients: native ## Test the server with gRPC for Node.js and for Python; in
 		-clients.node='$(CLIENTS)/bin/node' -clients.python='$(CLIENTS)/bin/python3'
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
-# in bin/drivers: some gigabytes. Each package listed here has the flag -update.
+# in bin/drivers: some gigabytes.
 DRIVER_TESTS := ./ported ./unmodified
 .PHONY: test-drivers
-test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
-	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
+test-drivers: build ## Run released CSI drivers against the emulated node, under Wine
+	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
 
 # The files that only a build for Windows has, in these modules. test/wine/systemcalls is built only with
 # copies of other packages.
@@ -206,10 +207,9 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the fig
 	$(MAKE) report
 
 .PHONY: report
-report: bin/tools/benchstat ## Write the figures of docs/performance.md, docs/status.md and bin/bench/tables.md from the results of make bench
-	cp hack/benchreport/tables.tmpl $(BENCH_OUTPUT)/tables.md
-	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(foreach page,docs/performance.md docs/status.md $(BENCH_OUTPUT)/tables.md,-page $(page)) \
-		$(wildcard $(BENCH_OUTPUT)/*.txt)
+report: bin/tools/benchstat ## Write bin/bench/tables.txt, what benchstat says about the results of make bench
+	while read -r table; do eval "bin/tools/benchstat -table .name $$table $(wildcard $(BENCH_OUTPUT)/[!t]*.txt)" || exit; done \
+		<hack/benchstat.txt >$(BENCH_OUTPUT)/tables.txt
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can

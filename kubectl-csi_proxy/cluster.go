@@ -32,7 +32,6 @@ type cluster struct {
 // exitError is how csi-proxyctl ended on a node.
 type exitError struct{ code int }
 
-// Error implements error.
 func (e exitError) Error() string { return fmt.Sprintf("csi-proxyctl ended with exit code %d", e.code) }
 
 // pods returns the pods of CSI Proxy, by node.

@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/kubectl-csi_proxy
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/spf13/cobra v1.10.2
 	k8s.io/api v0.36.3

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,8 @@ type nodeState struct {
 	Version   string   `json:"version"`
 	Problems  int      `json:"problems"`
 	PodsHurt  []string `json:"podsHurt"`
-	Worst     string   `json:"worst"` // the first problem: csi-proxyctl lists them by severity
+	Severity  string   `json:"severity"` // of the first problem: csi-proxyctl lists them by severity
+	Worst     string   `json:"worst"`    // its text
 	Error     string   `json:"error,omitempty"`
 }
 
@@ -69,36 +71,42 @@ func (c *cluster) list(ctx context.Context, o listOptions) error {
 		}
 		states = bad
 	}
+	show := c.table
 	if o.format == "json" {
-		encoder := json.NewEncoder(c.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(states)
+		show = func(states []nodeState) error {
+			encoder := json.NewEncoder(c.out)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(states)
+		}
 	}
-	return c.table(states)
-}
-
-func (c *cluster) table(states []nodeState) error {
-	table := tabwriter.NewWriter(c.out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NODE\tVERSION\tPROBLEMS\tPODS HURT\tWORST")
+	if err := show(states); err != nil {
+		return err
+	}
 	silent := 0
 	for _, s := range states {
 		if s.Error != "" {
 			silent++
-			fmt.Fprintf(table, "%s\t-\t?\t?\t%s\n", s.Node, short(s.Error))
-			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\n", s.Node, orDash(s.Version), s.Problems, len(s.PodsHurt), short(s.Worst))
-	}
-	if err := table.Flush(); err != nil {
-		return err
 	}
 	if silent > 0 {
-		return fmt.Errorf("%d of %d nodes did not say what problems they have", silent, len(states))
+		return fmt.Errorf("%d of %d nodes did not say what problems they have", silent, len(pods))
 	}
 	return nil
 }
 
-// ask asks a node for its problems.
+func (c *cluster) table(states []nodeState) error {
+	table := tabwriter.NewWriter(c.out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(table, "NODE\tVERSION\tPROBLEMS\tPODS HURT\tSEVERITY\tWORST")
+	for _, s := range states {
+		if s.Error != "" {
+			fmt.Fprintf(table, "%s\t-\t?\t?\t?\t%s\n", s.Node, short(s.Error))
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Node, cmp.Or(s.Version, "-"), s.Problems, len(s.PodsHurt), cmp.Or(s.Severity, "-"), short(s.Worst))
+	}
+	return table.Flush()
+}
+
 func (c *cluster) ask(ctx context.Context, pod *corev1.Pod, timeout time.Duration) nodeState {
 	s := nodeState{Node: pod.Spec.NodeName, Namespace: pod.Namespace, Pod: pod.Name, Status: string(pod.Status.Phase), PodsHurt: []string{}}
 	if pod.Status.Phase != corev1.PodRunning {
@@ -124,14 +132,29 @@ func (c *cluster) ask(ctx context.Context, pod *corev1.Pod, timeout time.Duratio
 	return s
 }
 
+// problem is one of 'csi-proxyctl node -o json'.
+type problem struct {
+	Severity, Text string
+	Object         struct{ Type, ID string }
+	Pods           []string // UIDs
+}
+
+// String is the text, with the object if its name is short.
+func (p problem) String() string {
+	switch id := strings.TrimSuffix(strings.TrimPrefix(p.Object.ID, `\\?\Volume{`), `}\`); p.Object.Type {
+	case "disk", "volume", "share", "session":
+		return p.Object.Type + " " + id + ": " + p.Text
+	default:
+		return p.Text
+	}
+}
+
 // read reads what 'csi-proxyctl node -o json' says.
 func (s *nodeState) read(text []byte) error {
 	var node struct {
 		Version  string
-		Problems *[]struct {
-			Text string
-			Pods []string
-		}
+		Problems *[]problem
+		Pods     []struct{ UID, Namespace, Name string }
 	}
 	if err := json.Unmarshal(text, &node); err != nil {
 		return err
@@ -139,27 +162,23 @@ func (s *nodeState) read(text []byte) error {
 	if node.Problems == nil {
 		return errors.New("it has no list of problems")
 	}
+	names, hurt := map[string]string{}, map[string]bool{}
+	for _, pod := range node.Pods {
+		names[pod.UID] = pod.Namespace + "/" + pod.Name
+	}
 	s.Version, s.Problems = node.Version, len(*node.Problems)
-	hurt := map[string]bool{}
 	for i, p := range *node.Problems {
 		if i == 0 {
-			s.Worst = p.Text
+			s.Severity, s.Worst = p.Severity, p.String()
 		}
-		for _, pod := range p.Pods {
-			if !hurt[pod] {
-				hurt[pod] = true
-				s.PodsHurt = append(s.PodsHurt, pod)
+		for _, uid := range p.Pods {
+			if p.Severity == "hurts" && !hurt[uid] {
+				hurt[uid] = true
+				s.PodsHurt = append(s.PodsHurt, cmp.Or(names[uid], uid))
 			}
 		}
 	}
 	return nil
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
 
 // short is one line that fits into a table. Names of a node can have any characters.

@@ -127,7 +127,7 @@ func bundleCommand(c *cluster) *cobra.Command {
 				_ = os.Remove(name) // half a bundle
 			}
 		}()
-		if err := c.runOn(cmd.Context(), args[0], f, append([]string{"support-bundle", "--output=-"}, args[1:]...)...); err != nil {
+		if err := c.runOn(cmd.Context(), args[0], f, append([]string{"support-bundle", "--file=-"}, args[1:]...)...); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.err, "Wrote", name)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/zip"
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,7 +63,36 @@ func (s *apiServer) ExecInContainer(_ context.Context, name, _, container string
 	return nil
 }
 
-// newServer has a healthy node, one with problems, one whose daemon does not answer, and one whose pod does not start.
+// programs is a directory with csi-proxyctl, csi-proxy-sim and the endpoints of its broken node. The plugin needs what
+// csi-proxyctl prints and takes: a copy of either would not notice a change.
+var programs string
+
+func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+
+func runTests(m *testing.M) int {
+	var err error
+	if programs, err = os.MkdirTemp("", "kubectl"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(programs)
+	build := osexec.Command("go", "build", "-o", programs, "./csi-proxyctl", "./csi-proxy-sim")
+	build.Dir, build.Env = "../v2/cmd", append(os.Environ(), "GOWORK=")
+	if text, err := build.CombinedOutput(); err != nil {
+		panic(string(text))
+	}
+	sim := osexec.Command(filepath.Join(programs, "csi-proxy-sim"), "-preset", "broken", "-socket-dir", programs)
+	printed, err := sim.StdoutPipe()
+	if err = errors.Join(err, sim.Start()); err != nil {
+		panic(err)
+	}
+	defer func() { _ = errors.Join(sim.Process.Kill(), sim.Wait()) }()
+	if ready, err := bufio.NewReader(printed).ReadString('\n'); err != nil {
+		panic(ready + err.Error())
+	}
+	return m.Run()
+}
+
+// newServer has a node with a note, a broken one that is real, one whose daemon does not answer, and one whose pod does not start.
 func newServer(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	say := func(text string) func([]string, io.Reader, io.Writer, io.Writer) int {
@@ -74,13 +106,14 @@ func newServer(t *testing.T) (kubeconfig string) {
 		}
 	}
 	s := &apiServer{nodes: map[string]func([]string, io.Reader, io.Writer, io.Writer) int{
-		"a": say(`{"version":"v2.1.0","problems":[]}`),
-		"b": say(`{"version":"v2.0.0","problems":[{"text":"disk 5 cannot be read\u001b[31m","pods":["shop/db-0","shop/db-1"]},{"text":"full","pods":["shop/db-0"]}]}`),
+		"a": say(`{"version":"v2.1.0","problems":[{"severity":"note","text":"full\u001b[31m","pods":["7d0e"]}]}`),
+		"b": func(args []string, in io.Reader, out, errs io.Writer) int {
+			program := osexec.CommandContext(t.Context(), filepath.Join(programs, "csi-proxyctl"), append(args, "--endpoint-dir", programs)...)
+			program.Stdin, program.Stdout, program.Stderr = in, out, errs
+			_ = program.Run() // the exit code says it
+			return program.ProcessState.ExitCode()
+		},
 		"c": func(args []string, _ io.Reader, out, errs io.Writer) int {
-			if args[0] == "support-bundle" && args[1] == "--output=-" {
-				fmt.Fprint(out, "PK")
-				return 0
-			}
 			fmt.Fprintf(out, "%q\n", args)
 			fmt.Fprint(errs, "csi-proxyctl: no endpoint answers\n")
 			return 4
@@ -124,11 +157,11 @@ func run(t *testing.T, args ...string) (out, errs string, err error) {
 func TestList(t *testing.T) {
 	config := newServer(t)
 	out, _, err := run(t, "--kubeconfig", config)
-	const want = `NODE    VERSION   PROBLEMS   PODS HURT   WORST
-win-a   v2.1.0    0          0           
-win-b   v2.0.0    2          2           disk 5 cannot be read?[31m
-win-c   -         ?          ?           csi-proxyctl: no endpoint answers
-win-d   -         ?          ?           its pod csi-proxy-d is Pending
+	const want = `NODE    VERSION   PROBLEMS   PODS HURT   SEVERITY   WORST
+win-a   v2.1.0    1          0           note       full?[31m
+win-b   devel     9          6           hurts      disk 5: it cannot be read: no answer in time
+win-c   -         ?          ?           ?          csi-proxyctl: no endpoint answers
+win-d   -         ?          ?           ?          its pod csi-proxy-d is Pending
 `
 	if out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
@@ -136,12 +169,12 @@ win-d   -         ?          ?           its pod csi-proxy-d is Pending
 	if err == nil || err.Error() != "2 of 4 nodes did not say what problems they have" {
 		t.Errorf("got %v", err)
 	}
-	if out, _, _ := run(t, "--kubeconfig", config, "--problems", "-n", "storage"); strings.Contains(out, "win-a") || !strings.Contains(out, "win-b") {
+	if out, _, _ := run(t, "--kubeconfig", config, "--problems", "-n", "storage"); !strings.Contains(out, "win-b") {
 		t.Errorf("with problems: %s", out)
 	}
 	out, _, err = run(t, "--kubeconfig", config, "-o", "json")
 	var states []nodeState
-	if err != nil || json.Unmarshal([]byte(out), &states) != nil || len(states) != 4 || len(states[1].PodsHurt) != 2 || states[2].Error == "" {
+	if err == nil || json.Unmarshal([]byte(out), &states) != nil || len(states) != 4 || len(states[1].PodsHurt) == 0 || states[2].Error == "" {
 		t.Errorf("got %v, %s", err, out)
 	}
 	if _, _, err := run(t, "--kubeconfig", config, "-n", "elsewhere"); err == nil || !strings.Contains(err.Error(), "--namespace") {
@@ -170,13 +203,13 @@ func TestRun(t *testing.T) {
 func TestSupportBundle(t *testing.T) {
 	config := newServer(t)
 	file := filepath.Join(t.TempDir(), "bundle.zip")
-	if _, errs, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-c", "--hide-names"); err != nil || !strings.Contains(errs, file) {
+	if _, errs, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b", "--hide-names"); err != nil || !strings.Contains(errs, file) || !strings.Contains(errs, "Not in the bundle:") {
 		t.Fatal(err, errs)
 	}
-	if text, err := os.ReadFile(file); err != nil || string(text) != "PK" {
-		t.Errorf("got %q, %v", text, err)
+	if archive, err := zip.OpenReader(file); err != nil || len(archive.File) < 5 {
+		t.Errorf("got %v, %v", archive, err)
 	}
-	if _, _, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-c"); err == nil {
+	if _, _, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b"); err == nil {
 		t.Error("it replaces a file")
 	}
 	other := filepath.Join(t.TempDir(), "other.zip")

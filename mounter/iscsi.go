@@ -413,7 +413,7 @@ func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path
 }
 
 // userLimit is how long a disk of the same target may take to say where it is mounted.
-const userLimit = 5 * time.Second
+const userLimit = 2 * time.Second
 
 // userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
 // another volume must not fail because of it.

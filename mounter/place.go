@@ -67,20 +67,31 @@ func (m *Mounter) guess(ctx context.Context, path string) (place, error) {
 	}
 }
 
+// lookInside is look that fails if a folder has content.
+func (m *Mounter) lookInside(ctx context.Context, path string) (place, error) {
+	at, err := m.look(ctx, path)
+	if err != nil || at.kind != fsapi.SubdirectoryEntry {
+		return at, err
+	}
+	err = m.checkEmpty(ctx, path)
+	if code, _ := failure.WindowsCode(err); code == errorDirectory { // a call of Stage that was interrupted has just mounted it
+		return m.look(ctx, path)
+	}
+	return at, err
+}
+
 // checkFree fails unless a volume of a disk can be mounted at a path. It returns the volume that is mounted there, which
 // may be the same one.
 func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, err error) {
-	at, err := m.look(ctx, path)
+	at, err := m.lookInside(ctx, path)
 	if err != nil {
 		return "", err
 	}
 	switch at.kind {
-	case "":
+	case "", fsapi.SubdirectoryEntry:
 		return "", nil
 	case fsapi.MountEntry:
 		return at.target, nil
-	case fsapi.SubdirectoryEntry:
-		return "", m.checkEmpty(ctx, path)
 	case fsapi.LinkEntry:
 		return "", newError(failure.Exists, "look at", path, "it is a link, perhaps of another volume; unstage that volume first")
 	default:
@@ -113,7 +124,10 @@ func errForeign(op, path, what string, code uint32) error {
 }
 
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
-const errorDirNotEmpty = 145
+const (
+	errorDirNotEmpty = 145
+	errorDirectory   = 267 // it is none
+)
 
 // remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can
 // do about it: the API has an option for that, and the mounter has none.

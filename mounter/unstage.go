@@ -82,7 +82,7 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 
 // takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
 func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest) error {
-	at, err := m.look(ctx, path)
+	at, err := m.lookInside(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -93,10 +93,6 @@ func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequ
 		return m.unstageShare(ctx, path, at.target)
 	case at.kind == fsapi.LinkEntry && !at.guessed:
 		return newError(failure.InUse, "look at", path, "it is a link to %s, not a staged volume; a pod may use it", at.target)
-	case at.kind == fsapi.SubdirectoryEntry:
-		if err := m.checkEmpty(ctx, path); err != nil {
-			return err
-		}
 	case at.kind == fsapi.FileEntry:
 		return errForeign("look at", path, "it is not a folder", 0)
 	}

@@ -94,7 +94,6 @@ func FromStatus(err error) error {
 	return &statusError{err, s, classOfCode(s.Code())}
 }
 
-// statusError is a status that has a class.
 type statusError struct {
 	err    error
 	status *status.Status

@@ -13,7 +13,17 @@ const (
 
 	// lateTime is after how long it gets its whole time again.
 	lateTime = 30 * time.Second
+
+	// moment is how long an object may delay a caller that can do without it. Healthy ones take much less.
+	moment = 50 * time.Millisecond
 )
+
+type hurry struct{}
+
+// Hurry gives objects only a moment if the caller can do without them. They do not count as late.
+func Hurry(ctx context.Context, without func(object string) bool) context.Context {
+	return context.WithValue(ctx, hurry{}, without)
+}
 
 // Late remembers the objects that did not answer in time, so that they do not delay every caller. The zero value is ready.
 type Late struct {
@@ -23,6 +33,9 @@ type Late struct {
 
 // Bound bounds the time of an object that was late. The caller calls done when the object has answered, or ctx has ended.
 func (l *Late) Bound(ctx context.Context, object string) (bound context.Context, done func()) {
+	if without, ok := ctx.Value(hurry{}).(func(string) bool); ok && without(object) {
+		return context.WithTimeout(ctx, moment)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	cancel := context.CancelFunc(func() {})

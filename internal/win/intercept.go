@@ -133,7 +133,6 @@ func (o *opened) String() string {
 	return winpath.Join(o.path.String(), strings.Join(names, winpath.Separator))
 }
 
-// tree is an intercepted Tree.
 type tree struct {
 	f      Interceptor
 	opened opened
@@ -152,7 +151,6 @@ func (m *tree) ListDirectory(ctx context.Context, name string, each func(dir Tre
 	})
 }
 
-// directory is an intercepted Directory.
 type directory struct {
 	tree
 	below Directory

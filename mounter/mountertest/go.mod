@@ -2,6 +2,8 @@ module github.com/kubernetes-csi/csi-proxy/mounter/mountertest
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/go-logr/logr v1.4.4
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0

@@ -116,7 +116,7 @@ func TestEndedContext(t *testing.T) {
 			second(k.Expand(ctx, staging, 0)), second(k.NeedsResize(ctx, staging)), second(k.Stats(ctx, staging)),
 			second(bound.List()), second(bound.GetMountRefs(staging)), bound.Mount("2", staging+"2", "", nil), bound.Unmount(staging),
 			second(bound.IsMountPoint(staging)), second(k.FindDisk(ctx, number(1))), second(k.DiskBytes(ctx, 1)), second(k.StagedAt(ctx, staging)),
-			second(k.Exists(ctx, staging)), k.MakeDir(ctx, target),
+			second(k.Exists(ctx, staging)), k.MakeDir(ctx, target), second(k.Condition(ctx, staging)),
 		} {
 			if failure.ClassOf(err) != failure.Cancelled {
 				k.t.Errorf("verb %d: %v", i, err)

@@ -95,7 +95,7 @@ func TestClose(t *testing.T) {
 			second(k.Expand(k.ctx, staging, 0)), second(k.NeedsResize(k.ctx, staging)), second(k.Stats(k.ctx, staging)),
 			second(bound.List()), second(bound.GetMountRefs(staging)), bound.Mount("2", staging+"2", "", nil), bound.Unmount(staging),
 			second(bound.IsMountPoint(staging)), second(k.FindDisk(k.ctx, number(1))), second(k.DiskBytes(k.ctx, 1)), second(k.StagedAt(k.ctx, staging)),
-			second(k.Exists(k.ctx, staging)), k.MakeDir(k.ctx, target),
+			second(k.Exists(k.ctx, staging)), k.MakeDir(k.ctx, target), second(k.Condition(k.ctx, staging)),
 		} {
 			if !errors.Is(err, fs.ErrClosed) || failure.ClassOf(err) != failure.InUse {
 				k.t.Errorf("verb %d: %v", i, err)

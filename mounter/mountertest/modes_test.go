@@ -134,10 +134,12 @@ type want struct {
 var cases = map[string]struct {
 	model func() winsim.Model // nil means winsim.Default
 	// run returns what the case is about; it can check more of the node itself.
-	run  func(k *kit) (result any, err error)
-	want want
+	run func(k *kit) (result any, err error)
+	// answers is the result, and empty if there is none.
+	answers string
+	want    want
 }{
-	"stage a blank disk": {run: func(k *kit) (any, error) {
+	"stage a blank disk": {answers: "text", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.stage())
 		k.must(k.node.WriteFile(staging+`\file`, "text"))
@@ -145,7 +147,7 @@ var cases = map[string]struct {
 		content, err := k.node.ReadFile(staging + `\file`)
 		return content, err
 	}},
-	"a pointer to a source": {run: func(k *kit) (any, error) {
+	"a pointer to a source": {answers: "false", run: func(k *kit) (any, error) {
 		disk, share := number(1), mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = &disk }))
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &disk}))
@@ -153,25 +155,25 @@ var cases = map[string]struct {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &share}))
 		return k.node.Exists(staging), nil
 	}},
-	"torn and damaged, fixed": {run: func(k *kit) (any, error) {
+	"torn and damaged, fixed": {answers: "text", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})
 		k.must(k.stage(fix))
 		k.wantCondition(false, "well")
 		return k.node.ReadFile(staging + `\file`)
 	}},
-	"torn, reported": {run: func(k *kit) (any, error) {
+	"torn, reported": {answers: "text", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Dirty: true})
 		k.must(k.stage())
 		k.wantCondition(true, "dirty")
 		return k.node.ReadFile(staging + `\file`)
 	}},
-	"torn, and not looked at": {run: func(k *kit) (any, error) {
+	"torn, and not looked at": {answers: "0", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Lost})
 		k.node.ResetCalls()
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Check = mounter.CheckOff }))
 		return k.node.Calls()["VolumeDirty"], nil
 	}},
-	"damaged beyond a spot fix": {run: func(k *kit) (any, error) {
+	"damaged beyond a spot fix": {answers: "false", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Corruption: winsim.Severe})
 		return k.node.Exists(staging), k.stage(fix)
 	}, want: want{failure.InUse, "offline"}},
@@ -192,7 +194,7 @@ var cases = map[string]struct {
 	"a wrong check": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Check = "always" })
 	}, want: want{failure.Invalid, "use off or fix"}},
-	"conditions of a disk": {run: func(k *kit) (any, error) {
+	"conditions of a disk": {answers: "{false false  }", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		k.wantCondition(false, "well")
@@ -256,18 +258,18 @@ var cases = map[string]struct {
 	}, run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "refs" })
 	}, want: want{failure.Unsupported, "this edition of Windows"}},
-	"stage by LUN": {model: winsim.Azure, run: func(k *kit) (any, error) {
+	"stage by LUN": {answers: "2", model: winsim.Azure, run: func(k *kit) (any, error) {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{LUN: "1", Adapter: "1"}})
 		return staged.DiskNumber, err
 	}},
-	"find by every key, Compute Engine": {model: winsim.GCENVMe, run: (*kit).findByKeys},
-	"find by every key, Azure":          {model: winsim.AzureNVMe, run: (*kit).findByKeys},
-	"stage by page 83, offline and read-only": {model: winsim.VSphere, run: func(k *kit) (any, error) {
+	"find by every key, Compute Engine": {model: winsim.GCENVMe, run: (*kit).findByKeys, answers: "[disk 1 by EUI-64 disk 1 by page 83 disk 1 by serial disk 2 by EUI-64 disk 2 by page 83 disk 2 by serial]"},
+	"find by every key, Azure":          {model: winsim.AzureNVMe, run: (*kit).findByKeys, answers: "[disk 1 by NGUID disk 1 by namespace disk 1 by page 83 disk 1 by serial disk 2 by NGUID disk 2 by namespace disk 2 by page 83 disk 2 by serial disk 3 by NGUID disk 3 by serial]"},
+	"stage by page 83, offline and read-only": {answers: "1", model: winsim.VSphere, run: func(k *kit) (any, error) {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{Page83: k.disks()[1].Page83}})
 		k.must(err)
 		return staged.DiskNumber, k.node.WriteFile(staging+`\file`, "text")
 	}},
-	"stage by the namespace of NVMe": {model: winsim.AzureNVMe, run: func(k *kit) (any, error) {
+	"stage by the namespace of NVMe": {answers: "1", model: winsim.AzureNVMe, run: func(k *kit) (any, error) {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{NamespaceID: 2}})
 		return staged.DiskNumber, err
 	}},
@@ -280,7 +282,7 @@ var cases = map[string]struct {
 	"the disk of Windows": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = number(0) })
 	}, want: want{failure.NotFound, "only the disk that Windows runs from"}},
-	"a disk of Linux": {run: func(k *kit) (any, error) {
+	"a disk of Linux": {answers: "true", run: func(k *kit) (any, error) {
 		_, err := k.node.AttachDisk(winsim.Disk{
 			Number: 7, Size: winsim.GiB, Bus: winsim.BusSAS, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}},
 		})
@@ -293,10 +295,10 @@ var cases = map[string]struct {
 	"a disk without keys": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{} })
 	}, want: want{failure.Invalid, "has no keys"}},
-	"outside the working directories": {run: func(k *kit) (any, error) {
+	"outside the working directories": {answers: "true", run: func(k *kit) (any, error) {
 		return k.untouched(1, func() error { return k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` }) })
 	}, want: want{failure.Denied, `C:\Windows`}},
-	"format options": {run: func(k *kit) (any, error) {
+	"format options": {answers: "data64KiB", run: func(k *kit) (any, error) {
 		k.must(k.stage(func(r *mounter.StageRequest) {
 			r.Format = mounter.FormatOptions{AllocationUnitSize: 64 << 10, Label: "data", RootAccess: "users-modify"}
 		}))
@@ -308,7 +310,7 @@ var cases = map[string]struct {
 	"a wrong format option": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Format = mounter.FormatOptions{AllocationUnitSize: 3} })
 	}, want: want{failure.Invalid, "3"}},
-	"read-only, then writable": {run: func(k *kit) (any, error) {
+	"read-only, then writable": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.unstage())
 		for range 2 {
@@ -319,26 +321,26 @@ var cases = map[string]struct {
 		k.must(k.stage())
 		return readOnly != nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
-	"read-only, but blank": {run: func(k *kit) (any, error) {
+	"read-only, but blank": {answers: "true", run: func(k *kit) (any, error) {
 		return k.untouched(1, func() error { return stageReadOnly(k) })
 	}, want: want{failure.InUse, "no file system"}},
-	"another volume at the staging path": {run: func(k *kit) (any, error) {
+	"another volume at the staging path": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		return k.untouched(2, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(2) }) })
 	}, want: want{failure.Exists, staging}},
-	"a share at the staging path": {run: func(k *kit) (any, error) {
+	"a share at the staging path": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.stageShare())
 		return k.untouched(1, func() error { return k.stage() })
 	}, want: want{failure.Exists, staging}},
-	"a folder with content at the staging path": {run: func(k *kit) (any, error) {
+	"a folder with content at the staging path": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.node.WriteFile(staging+`\precious`, "data"))
 		return k.untouched(1, func() error { return k.stage() })
 	}, want: want{failure.InUse, "move them away"}},
-	"a file at the staging path": {run: func(k *kit) (any, error) {
+	"a file at the staging path": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.node.WriteFile(staging, "data"))
 		return k.untouched(1, func() error { return k.stage() })
 	}, want: want{failure.InUse, "move them away"}},
-	"a folder with content where a share is staged": {run: func(k *kit) (any, error) {
+	"a folder with content where a share is staged": {answers: "[]", run: func(k *kit) (any, error) {
 		k.must(k.node.WriteFile(staging+`\precious`, "data"))
 		err := k.stageShare()
 		return k.node.Describe().SMBMappings, err
@@ -350,12 +352,12 @@ var cases = map[string]struct {
 		k.must(k.node.WriteFile(target+`\file`, "text"))
 		return nil, err
 	}, want: want{failure.InUse, "unpublish it first"}},
-	"read-only where it was writable": {run: func(k *kit) (any, error) {
+	"read-only where it was writable": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(stageReadOnly(k))
 		return k.node.WriteFile(staging+`\file`, "text") != nil, nil
 	}},
-	"unstage what is published": {run: func(k *kit) (any, error) {
+	"unstage what is published": {answers: "true", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		err := k.unstage()
@@ -366,7 +368,7 @@ var cases = map[string]struct {
 		k.must(infoErr)
 		return info.Offline, err
 	}, want: want{failure.InUse, "unpublish it first"}},
-	"unstage what was published before a restart of the driver": {run: func(k *kit) (any, error) {
+	"unstage what was published before a restart of the driver": {answers: "false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		k.restart()
@@ -399,7 +401,7 @@ var cases = map[string]struct {
 		k.must(k.unstage())
 		return nil, k.node.WriteFile(target+`\file`, "text")
 	}},
-	"an unstage that was interrupted, without keys": {run: func(k *kit) (any, error) {
+	"an unstage that was interrupted, without keys": {answers: "true false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		_, err := k.node.Inject(winsim.Fault{Call: "SetDiskAttributes", Error: 5, Times: 1})
 		k.must(err)
@@ -410,7 +412,7 @@ var cases = map[string]struct {
 		k.must(err)
 		return fmt.Sprint(info.Offline, k.node.Exists(staging)), first
 	}, want: want{failure.Denied, "disk 1"}},
-	"the disk is gone at unstage": {run: func(k *kit) (any, error) {
+	"the disk is gone at unstage": {answers: "false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.node.DetachDisk(1))
 		k.must(k.unstage())
@@ -423,7 +425,7 @@ var cases = map[string]struct {
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = number(2) }))
 		return nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
-	"the disk takes nothing at unstage": {run: func(k *kit) (any, error) {
+	"the disk takes nothing at unstage": {answers: "true false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		_, err := k.node.Inject(winsim.Fault{Call: "FlushVolume", Error: 1117})
 		k.must(err)
@@ -432,27 +434,27 @@ var cases = map[string]struct {
 		k.must(k.unstage())
 		return fmt.Sprint(stays, k.node.Exists(staging)), first
 	}, want: want{failure.Internal, "stays mounted"}},
-	"unstage takes the disk offline": {run: func(k *kit) (any, error) {
+	"unstage takes the disk offline": {answers: "true false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.unstage())
 		info, err := k.node.DiskInfo(1)
 		return fmt.Sprint(info.Offline, k.node.Exists(staging)), err
 	}},
-	"unstage keeps a disk online that is mounted at another path": {run: func(k *kit) (any, error) {
+	"unstage keeps a disk online that is mounted at another path": {answers: "false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }))
 		k.must(k.unstage())
 		info, err := k.node.DiskInfo(1)
 		return info.Offline, err
 	}},
-	"unstage a folder with content": {run: func(k *kit) (any, error) {
+	"unstage a folder with content": {answers: "data", run: func(k *kit) (any, error) {
 		k.must(k.node.WriteFile(staging+`\precious`, "data"))
 		err := k.unstage()
 		content, readErr := k.node.ReadFile(staging + `\precious`)
 		k.must(readErr)
 		return content, err
 	}, want: want{failure.InUse, staging}},
-	"unstage a pod's path": {run: func(k *kit) (any, error) {
+	"unstage a pod's path": {answers: "data", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		k.must(k.node.WriteFile(staging+`\file`, "data"))
@@ -461,7 +463,7 @@ var cases = map[string]struct {
 		k.must(readErr)
 		return content, err
 	}, want: want{failure.InUse, target}},
-	"publish": {run: func(k *kit) (any, error) {
+	"publish": {answers: "[" + staging + "]", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		k.must(k.Publish(k.ctx, staging, target))
@@ -498,7 +500,7 @@ var cases = map[string]struct {
 		k.must(k.Publish(k.ctx, staging+"2", target))
 		return nil, k.Publish(k.ctx, staging, target)
 	}, want: want{failure.Exists, target}},
-	"expand": {run: func(k *kit) (any, error) {
+	"expand": {answers: "[false true false]", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		before, err := k.NeedsResize(k.ctx, staging)
 		k.must(err)
@@ -512,19 +514,19 @@ var cases = map[string]struct {
 		after, err := k.NeedsResize(k.ctx, staging)
 		return []bool{before, grown, after}, err
 	}},
-	"expand beyond the disk": {run: func(k *kit) (any, error) {
+	"expand beyond the disk": {answers: "{10737418240 0}", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		return k.Expand(k.ctx, staging, int64(20*winsim.GiB))
 	}, want: want{failure.InUse, "grow the disk first"}},
-	"stats of a volume": {run: func(k *kit) (any, error) {
+	"stats of a volume": {answers: "{10719588352 16777216 10702811136}", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
 		return k.Stats(k.ctx, "c:/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount/")
 	}},
-	"stats of nothing": {run: func(k *kit) (any, error) {
+	"stats of nothing": {answers: "{0 0 0}", run: func(k *kit) (any, error) {
 		return k.Stats(k.ctx, target)
 	}, want: want{failure.NotFound, target}},
-	"a share": {run: func(k *kit) (any, error) {
+	"a share": {answers: `{10737414144 16781312 10720632832} [{\\?\Volume{GUID}\ C: NTFS [rw] 0 0} {\\files\data ` + staging + ` cifs [rw] 0 0} {\\files\data ` + target + ` cifs [rw] 0 0}] []`, run: func(k *kit) (any, error) {
 		k.must(k.node.Mkdir(staging)) // as the kubelet does
 		k.must(k.stageShare())
 		k.must(k.stageShare())
@@ -543,7 +545,7 @@ var cases = map[string]struct {
 	"a share with a wrong password": {run: func(k *kit) (any, error) {
 		return nil, k.stageShare(func(s *mounter.SMB) { s.Password = "wrong" })
 	}, want: want{failure.Denied, "files"}},
-	"a directory that the share does not have": {run: func(k *kit) (any, error) {
+	"a directory that the share does not have": {answers: "false", run: func(k *kit) (any, error) {
 		err := k.stageShare(func(s *mounter.SMB) { s.Remote += "missing" })
 		return k.node.Exists(staging), err
 	}, want: want{failure.NotFound, "missing"}},
@@ -560,7 +562,7 @@ var cases = map[string]struct {
 		}})
 		return nil, err
 	}, want: want{failure.InUse, "other"}},
-	"a share without encryption": {model: plainServer, run: func(k *kit) (any, error) {
+	"a share without encryption": {answers: "true", model: plainServer, run: func(k *kit) (any, error) {
 		refused := k.stageShare()
 		return refused != nil, k.stageShare(func(s *mounter.SMB) { s.Privacy = mounter.PrivacyNotRequired })
 	}},
@@ -568,7 +570,7 @@ var cases = map[string]struct {
 		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: `\\files\data`}, ReadOnly: true})
 		return nil, err
 	}, want: want{failure.Invalid, "read-only"}},
-	"mount.Interface": {run: func(k *kit) (any, error) {
+	"mount.Interface": {answers: "true not found []", run: func(k *kit) (any, error) {
 		k.must(k.Mount("1", staging, "", nil))
 		k.must(k.Mount(staging, target, "", []string{"bind"}))
 		is, err := k.IsMountPoint(target)
@@ -583,7 +585,7 @@ var cases = map[string]struct {
 		mappings, err := k.node.SMBMappings(k.ctx)
 		return fmt.Sprint(is, missing, mappings), err
 	}},
-	"cancelled, then repeated": {run: func(k *kit) (any, error) {
+	"cancelled, then repeated": {answers: "cancelled", run: func(k *kit) (any, error) {
 		ctx, cancel := context.WithCancel(k.ctx)
 		fault, err := k.node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { cancel() }})
 		k.must(err)
@@ -592,7 +594,7 @@ var cases = map[string]struct {
 		k.must(k.stage())
 		return failure.ClassOf(cancelled), k.node.WriteFile(staging+`\file`, "text")
 	}},
-	"at once": {run: func(k *kit) (any, error) {
+	"at once": {answers: "false", run: func(k *kit) (any, error) {
 		each := func(verb func() error) {
 			var wg sync.WaitGroup
 			for range 8 {
@@ -692,6 +694,9 @@ func TestModes_Agree(t *testing.T) {
 					}
 					k := newKit(t, mode, model())
 					result, err := c.run(k)
+					if got := answer(result); got != c.answers && (result != nil || c.answers != "") {
+						t.Errorf("the result is %s, want %s", got, c.answers)
+					}
 					class := failure.ClassOf(err)
 					if class != c.want.class || !strings.Contains(fmt.Sprint(err), c.want.says) {
 						t.Errorf("%v (%s), want %s with %q", err, class, c.want.class, c.want.says)

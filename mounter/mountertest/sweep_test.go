@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
@@ -30,7 +31,7 @@ type trouble struct {
 	fault winsim.Fault
 	// cancel ends the context of the verb.
 	cancel bool
-	// detach takes disk 1 away, until the verb has returned.
+	// detach takes the disk away, see lose, until the verb has returned.
 	detach bool
 	// of are the calls that can have the trouble; nil means all.
 	of []string
@@ -63,7 +64,7 @@ type swept struct {
 	run func(ctx context.Context, k *kit) (any, error)
 	// undo are ways to call the verb that undoes it, with the source and with nothing but the path.
 	undo []func(k *kit) error
-	// back is what a driver does after its disk was away; nil if the verb is not about disk 1.
+	// back is what a driver does after its disk was away; nil if the verb is not about a disk.
 	back func(k *kit) error
 	// mappingMayStay means that the mapping of a share stays while it is unknown whether another link needs it.
 	// A later removal takes it away.
@@ -129,7 +130,29 @@ func nothing(*kit) error { return nil }
 
 func loseDisk(k *kit) error { return k.node.DetachDisk(1) }
 
-func growDisk(k *kit) error { return k.node.GrowDisk(1, 20*winsim.GiB) }
+// lose takes disk 1 away, or on targetNode all portals.
+func lose(n *winsim.Node) error {
+	if len(n.Describe().ISCSI.Targets) == 0 {
+		return n.DetachDisk(1)
+	}
+	return errors.Join(n.SetISCSIPortalDown(portalA, true), n.SetISCSIPortalDown(portalB, true))
+}
+
+func (k *kit) regain() error {
+	if len(k.node.Describe().ISCSI.Targets) == 0 {
+		return second(k.node.ReattachDisk(1))
+	}
+	return errors.Join(k.node.SetISCSIPortalDown(portalA, false), k.node.SetISCSIPortalDown(portalB, false), k.node.Sleep(k.ctx, time.Second))
+}
+
+// growDisk grows the disk that is staged, if there is one.
+func growDisk(k *kit) error {
+	staged, err := k.StagedAt(k.ctx, staging)
+	if err != nil {
+		return nil //nolint:nilerr // it is a share
+	}
+	return k.node.GrowDisk(staged.DiskNumber, 20*winsim.GiB)
+}
 
 func stageReadOnly(k *kit) error {
 	return k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true })
@@ -196,6 +219,8 @@ func stageLUN(k *kit) error {
 	return err
 }
 
+func publishLUN(k *kit) error { return errors.Join(stageLUN(k), k.Publish(k.ctx, staging, target)) }
+
 func stageLUNWith(portals ...string) func(context.Context, *kit) (any, error) {
 	return func(ctx context.Context, k *kit) (any, error) {
 		staged, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portals...)})
@@ -235,18 +260,18 @@ var sweptVerbs = map[string]swept{
 		return k.stageShare()
 	}, run: stageShareWith, undo: unstageAnyShare, mappingMayStay: true},
 
-	"stage a LUN":                {model: targetNode, run: stageLUNWith(portalA), undo: unstageAnyLUN},
-	"stage a LUN with two paths": {model: mpioNode, run: stageLUNWith(portalA, portalB), undo: unstageAnyLUN},
+	"stage a LUN":                {model: targetNode, run: stageLUNWith(portalA), undo: unstageAnyLUN, back: nothing},
+	"stage a LUN with two paths": {model: mpioNode, run: stageLUNWith(portalA, portalB), undo: unstageAnyLUN, back: nothing},
 	"stage a LUN after a restart": {model: targetNode, prepare: func(k *kit) error {
 		defer k.node.Reboot()
 		return stageLUN(k)
-	}, run: stageLUNWith(portalA), undo: unstageAnyLUN},
-	"unstage a LUN":         {model: targetNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{Source: lun(3, portalA)})},
-	"unstage what is a LUN": {model: mpioNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{}), restart: true},
+	}, run: stageLUNWith(portalA), undo: unstageAnyLUN, back: nothing},
+	"unstage a LUN":         {model: targetNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{Source: lun(3, portalA)}), back: nothing},
+	"unstage what is a LUN": {model: mpioNode, prepare: stageLUN, run: unstageWith(mounter.UnstageRequest{}), back: nothing, restart: true},
 	"unstage one of two LUNs": {model: targetNode, prepare: func(k *kit) error {
 		_, err := k.stageLUN(staging2, lun(7, portalA))
 		return errors.Join(err, stageLUN(k))
-	}, run: unstageWith(mounter.UnstageRequest{Offline: true}), restart: true},
+	}, run: unstageWith(mounter.UnstageRequest{Offline: true}), back: nothing, restart: true},
 
 	"unstage":                          {run: unstageWith(mounter.UnstageRequest{Offline: true, Source: number(1)}), back: nothing},
 	"unstage a path":                   {run: unstageWith(mounter.UnstageRequest{Offline: true}), back: restage, restart: true},
@@ -267,31 +292,52 @@ var sweptVerbs = map[string]swept{
 	"publish":               {run: publish, undo: unpublishIt, back: restage},
 	"publish over a folder": {prepare: func(k *kit) error { return k.node.Mkdir(target) }, run: publish, undo: unpublishIt, back: restage},
 	"publish a share":       {model: blankNode, prepare: stageShare, run: publish, undo: unpublishIt},
-	"unpublish": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) {
-		return nil, k.Unpublish(ctx, target)
-	}, back: nothing},
-	"unmount": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) {
-		return nil, k.WithContext(ctx).Unmount(target)
-	}, back: nothing},
+	"publish a LUN":         {model: targetNode, prepare: stageLUN, run: publish, undo: unpublishIt, back: stageLUN},
 
-	"expand": {model: publishedNode, prepare: growDisk, run: func(ctx context.Context, k *kit) (any, error) {
-		return k.Expand(ctx, target, int64(20*winsim.GiB))
-	}, back: restage},
-	"needs resize": {model: publishedNode, prepare: growDisk, run: func(ctx context.Context, k *kit) (any, error) {
-		return k.NeedsResize(ctx, target)
-	}, back: restage},
-	"stats":                  {model: publishedNode, run: stats, back: restage},
-	"stats of a share":       {model: blankNode, prepare: publishShare, run: stats},
-	"list":                   {model: publishedNode, run: list, back: restage},
-	"list a share":           {model: blankNode, prepare: publishShare, run: list},
 	"list what is read-only": {prepare: stageReadOnly, run: list, back: stageReadOnly},
-	"mount references": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) {
-		return k.WithContext(ctx).GetMountRefs(target)
-	}, back: restage},
-	"staged at": {model: publishedNode, run: func(ctx context.Context, k *kit) (any, error) { return k.StagedAt(ctx, target) }, back: restage},
 	"find disk": {model: blankNode, run: func(ctx context.Context, k *kit) (any, error) {
 		return k.FindDisk(ctx, mounter.Disk{Serial: "WINSIM0001"})
 	}, back: nothing},
+}
+
+// publishedVerbs are about a volume that a pod uses. They are swept with a volume of each source.
+var publishedVerbs = map[string]func(ctx context.Context, k *kit) (any, error){
+	"unpublish":        func(ctx context.Context, k *kit) (any, error) { return nil, k.Unpublish(ctx, target) },
+	"unmount":          func(ctx context.Context, k *kit) (any, error) { return nil, k.WithContext(ctx).Unmount(target) },
+	"expand":           func(ctx context.Context, k *kit) (any, error) { return k.Expand(ctx, target, int64(20*winsim.GiB)) },
+	"needs resize":     func(ctx context.Context, k *kit) (any, error) { return k.NeedsResize(ctx, target) },
+	"stats":            stats,
+	"condition":        condition,
+	"list":             list,
+	"mount references": func(ctx context.Context, k *kit) (any, error) { return k.WithContext(ctx).GetMountRefs(target) },
+	"staged at":        func(ctx context.Context, k *kit) (any, error) { return k.StagedAt(ctx, target) },
+}
+
+func init() {
+	for source, v := range map[string]swept{
+		"a disk":  {model: publishedNode, prepare: nothing, back: restage},
+		"a share": {model: blankNode, prepare: publishShare},
+		"a LUN":   {model: targetNode, prepare: publishLUN, back: stageLUN},
+	} {
+		for verb, run := range publishedVerbs {
+			one := v
+			if one.run = run; verb == "expand" || verb == "needs resize" {
+				one.prepare = func(k *kit) error { return errors.Join(v.prepare(k), growDisk(k)) }
+			}
+			if verb != "staged at" || source != "a share" { // which has no disk
+				sweptVerbs[verb+" "+source] = one
+			}
+		}
+	}
+}
+
+// condition takes it for an error that the disk is gone or does not answer.
+func condition(ctx context.Context, k *kit) (any, error) {
+	is, err := k.Condition(ctx, target)
+	if err == nil && is.Inaccessible {
+		err = failure.Unavailable
+	}
+	return is, err
 }
 
 // prepared returns a node on which the verb can run.
@@ -314,6 +360,8 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 	}
 	return k
 }
+
+func (v swept) isLUN() bool { return v.model != nil && len(v.model().ISCSI.Targets) > 0 }
 
 // restart makes another Mounter, as a driver does that was restarted.
 func (k *kit) restart() {
@@ -442,13 +490,21 @@ func (v swept) sweep(t *testing.T, mode mounter.Mode) {
 			if tr.fault.Nth = nth + 1; tr.fault.Times == 1 { // by name, because calls at once have no order
 				tr.fault.Call, tr.fault.Nth = call, seen[call]
 			}
-			t.Run(fmt.Sprintf("call %d, %s: %s", nth+1, call, tr.name), func(t *testing.T) {
-				v.meet(t, mode, tr, want, nil)
-			})
+			meet := v.meet
+			if tr.detach && v.isLUN() { // where requests wait for the portals, in virtual time
+				if mode == mounter.Daemon {
+					continue
+				}
+				meet = func(t *testing.T, mode mounter.Mode, tr trouble, want wanted, undo func(*kit) error) {
+					t.Helper()
+					synctest.Test(t, func(t *testing.T) { v.meet(t, mode, tr, want, undo) })
+				}
+			}
+			t.Run(fmt.Sprintf("call %d, %s: %s", nth+1, call, tr.name), func(t *testing.T) { meet(t, mode, tr, want, nil) })
 			for i, undo := range v.undo {
 				if *everyFault || random.IntN(1+len(v.undo)) == 0 {
 					t.Run(fmt.Sprintf("call %d, %s: %s, undone %d", nth+1, call, tr.name, i), func(t *testing.T) {
-						v.meet(t, mode, tr, want, undo)
+						meet(t, mode, tr, want, undo)
 					})
 				}
 			}
@@ -469,7 +525,7 @@ type wanted struct{ answer, done, undone, released string }
 func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, undo func(*kit) error) {
 	t.Helper()
 	k := v.prepared(t, mode)
-	ctx, cancel := context.WithCancel(k.ctx)
+	ctx, cancel := context.WithTimeout(k.ctx, 2*time.Minute) // the kubelet's
 	defer cancel()
 	fault := tr.fault
 	var detached atomic.Bool
@@ -477,7 +533,7 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 	case tr.cancel:
 		fault.Times, fault.Do = 1, func(*winsim.Node) { cancel() }
 	case tr.detach:
-		fault.Times, fault.Do = 1, func(n *winsim.Node) { detached.Store(n.DetachDisk(1) == nil) }
+		fault.Times, fault.Do = 1, func(n *winsim.Node) { detached.Store(lose(n) == nil) }
 	}
 	before := k.diskState()
 	injection, err := k.node.Inject(fault)
@@ -487,8 +543,7 @@ func (v swept) meet(t *testing.T, mode mounter.Mode, tr trouble, want wanted, un
 	class := failure.ClassOf(err)
 	t.Logf("%v: %v", class, err)
 	if detached.Load() { // a driver stages the disk again
-		_, reattachErr := k.node.ReattachDisk(1)
-		k.must(reattachErr)
+		k.must(k.regain())
 		k.must(v.back(k))
 	} else if err == nil && (answer(result) != want.answer || k.state() != want.done) && !(v.mappingMayStay && withoutMapping(k.state()) == want.done) {
 		t.Errorf("it says done, but answers %s, want %s, and the node has\n%swant\n%s", answer(result), want.answer, k.state(), want.done)

@@ -10,9 +10,7 @@
 //
 //	disks, err := disk.New(diskapi.New())
 //
-// The package compiles on every system. On other systems than Windows that host
-// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
-// holds; a host of your own works everywhere.
+// On systems other than Windows that host fails with errors.ErrUnsupported; a host of your own works everywhere.
 //
 // A Disk is safe for concurrent use if its host is; the host of this machine is.
 // Every method may be repeated: a driver that lost an answer asks again.

@@ -287,7 +287,6 @@ var diskCases = []testCase[*diskNode]{
 	}},
 }
 
-// numbered makes every call with a disk number.
 func (n *diskNode) numbered(ctx context.Context, number uint32) map[string]error {
 	results := map[string]error{}
 	call := func(name string, do func() error) {

@@ -31,7 +31,6 @@ import (
 	"testing"
 )
 
-// testCase is one test of a group.
 type testCase[Node any] struct {
 	name string
 	uses []string // methods and things that not every version or node has
@@ -54,7 +53,6 @@ func runCases[Node any](t *testing.T, cases []testCase[Node], newNode func(*test
 	}
 }
 
-// errOf returns the error of a call.
 func errOf[Response any](_ *Response, err error) error { return err }
 
 // runner runs one case on a node.

@@ -9,9 +9,7 @@
 //
 //	initiator, err := iscsi.New(iscsiapi.New())
 //
-// The package compiles on every system. On other systems than Windows that host
-// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
-// holds; a host of your own works everywhere.
+// On systems other than Windows that host fails with errors.ErrUnsupported; a host of your own works everywhere.
 //
 // An ISCSI is safe for concurrent use if its host is; the host of this machine
 // is. There is one initiator per node: portals and the mutual CHAP secret are

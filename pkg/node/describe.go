@@ -162,7 +162,6 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	return node
 }
 
-// diskLists are the lists of disks and their locations.
 func (l *lookup) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation) []list {
 	return []list{
 		{"disks", func(ctx context.Context) (err error) {

@@ -16,7 +16,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// allDisks looks at all disks that are present.
 func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	devices, err := l.m.DiskDevices(ctx)
 	if err != nil {

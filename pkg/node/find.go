@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -99,11 +100,22 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if win.CheckTargetName(query.Adapter) == nil {
 		return n.findLUN(ctx, query)
 	}
-	found, err := n.lookForKeys(ctx, query.LUN != "" || query.Adapter != "")
-	if err != nil {
-		return nil, winerr.Wrap(opFind, query.String(), err)
+	disk, waited, err := n.searchFor(ctx, query, true)
+	if err != nil && !waited { // it may be one that has not answered at once
+		disk, _, err = n.searchFor(ctx, query, false)
 	}
-	return n.pick(ctx, query, found)
+	return disk, err
+}
+
+// searchFor searches once. If it is brief it does not wait for disks that have said before what they are: most hang while
+// another one is searched for. It reports whether it has waited for all.
+func (n *Node) searchFor(ctx context.Context, query Query, brief bool) (disk *Disk, waited bool, err error) {
+	found, err := n.lookForKeys(ctx, scope{query.LUN != "" || query.Adapter != "", brief})
+	if err != nil {
+		return nil, true, winerr.Wrap(opFind, query.String(), err)
+	}
+	disk, err = n.pick(ctx, query, found)
+	return disk, found.waited, err
 }
 
 // findLUN finds the disk of an iSCSI target by its number, which its sessions say.
@@ -130,24 +142,31 @@ const (
 	findTime = limit + findPatience + findGather
 )
 
-// searches are the searches for disks that are under way, by whether they ask for locations.
-type searches = shared.Answers[bool, search]
+// searches are the searches for disks that are under way.
+type searches = shared.Answers[scope, search]
 
-// search is what a search for a disk has found.
+// scope is what a search asks for, and whether it waits for disks that are known.
+type scope struct{ locations, brief bool }
+
 type search struct {
 	disks      []Disk
 	unanswered map[string]questions
+	waited     bool // for all disks
 }
 
 // lookForKeys returns all disks with their keys. Callers share a search: when many volumes are staged at once,
 // each asks all disks.
-func (n *Node) lookForKeys(ctx context.Context, locations bool) (search, error) {
+func (n *Node) lookForKeys(ctx context.Context, asked scope) (search, error) {
 	find := func(ctx context.Context, s *search) (err error) {
 		limited, cancel := context.WithTimeout(ctx, portion(ctx, limit, 3))
 		defer cancel()
+		if asked.brief {
+			limited = tasks.Hurry(limited, n.known.tells)
+		}
 		l := lookup{Node: n}
-		s.disks, err = l.findable(limited, locations)
+		s.disks, err = l.findable(limited, asked.locations)
 		s.unanswered = l.unanswered
+		s.waited = !asked.brief || !slices.ContainsFunc(s.disks, func(d Disk) bool { return s.unanswered[d.Path] != 0 && n.known.tells(d.Path) })
 		return err
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < findTime {
@@ -155,7 +174,7 @@ func (n *Node) lookForKeys(ctx context.Context, locations bool) (search, error) 
 		err := find(ctx, &alone)
 		return alone, cmp.Or(ctx.Err(), err)
 	}
-	answer := n.searches.Join(ctx, locations, find)
+	answer := n.searches.Join(ctx, asked, find)
 	defer answer.Leave()
 	if err := answer.Wait(ctx); err != nil {
 		return search{}, cmp.Or(ctx.Err(), err)
@@ -209,7 +228,6 @@ func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, erro
 	return disks, nil
 }
 
-// pick returns the one disk that matches.
 func (n *Node) pick(ctx context.Context, q Query, found search) (*Disk, error) {
 	var matching, silent []Disk
 	onlySystem := false
@@ -271,7 +289,6 @@ func unlessUnsupported(question questions, err error) questions {
 	return question
 }
 
-// key is one key of a query.
 type key struct {
 	name        string
 	want, have  string

@@ -132,7 +132,6 @@ func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
 	return result, nil
 }
 
-// healing is one call of Heal.
 type healing struct {
 	*Node
 	options HealOptions

@@ -29,7 +29,6 @@ func (r checkResult) reason() string {
 	return r.why
 }
 
-// nodeState is what a check of the node has shown.
 type nodeState struct {
 	volumes  map[win.VolumeID]bool // nil if unknown
 	mappings map[string]win.SMBStatus

@@ -10,7 +10,6 @@ import (
 // stages the volume again loses nothing when the link goes; a pod whose volume comes back by itself
 // would. So a link goes only if nothing but a driver can bring its volume back.
 
-// target is what a link leads to.
 type target int
 
 const (
@@ -107,13 +106,11 @@ const (
 
 func (v verdict) String() string { return [...]string{"keep", "live", "remove"}[v] }
 
-// decision is a verdict and the reason for it.
 type decision struct {
 	verdict verdict
 	why     string
 }
 
-// linkCheck is what a check of a link has shown.
 type linkCheck struct {
 	target  target
 	status  listStatus

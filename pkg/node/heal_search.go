@@ -24,7 +24,6 @@ const (
 	stagingByName = "pv"
 )
 
-// stagingLink is a link at which kubelet stages a volume.
 type stagingLink struct {
 	path   string   // in a working directory
 	at     win.Path // in its volume
@@ -82,7 +81,6 @@ func (h *healing) search(ctx context.Context) (links []*stagingLink, failed prob
 	return links, failed
 }
 
-// stagingSearch is a search in one directory.
 type stagingSearch struct {
 	m       win.Machine
 	path    string
@@ -140,7 +138,6 @@ func (s *stagingSearch) unlessListed(ctx context.Context, name string, err error
 	return nil
 }
 
-// staging looks at the staging folder of a volume.
 func (s *stagingSearch) staging(ctx context.Context, volumes win.Tree, driver, volume string) error {
 	err := volumes.ListDirectory(ctx, volume, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {

@@ -46,10 +46,10 @@ func (u *usedTargets) has(name string) bool {
 // hardware keeps local time start an hour early or late, and time services correct it.
 const clockStep = time.Hour
 
-// startDate is the date of the start of Windows, by the clock as it was then or earlier. The clock may have been set
-// since: links have dates of their own time, so the earliest guess of all calls counts.
+// startDate is the date of the start of Windows, by the clock as it was when this Node first looked or earlier. The clock
+// may have been set since: links have dates of their own time, so the earliest guess of all calls counts.
 func (h *healing) startDate() time.Time {
-	guess := h.m.Now().Round(0).Add(-h.uptime - clockStep)
+	guess := h.m.Now().Round(0).Add(-h.uptime)
 	if h.started.IsZero() || guess.Before(h.started) {
 		h.started = guess
 	}
@@ -58,8 +58,13 @@ func (h *healing) startDate() time.Time {
 
 // originOf says whether a link can have been in use since Windows started.
 func (h *healing) originOf(link *stagingLink) origin {
+	start := h.startDate()
+	if link.kind == toVolume {
+		// It then only has to be gone for longer. A share would be kept for ever, and its server refuses whoever uses it.
+		start = start.Add(-clockStep)
+	}
 	switch {
-	case h.noUptime != nil || link.noDate != nil || link.changed.After(h.startDate()):
+	case h.noUptime != nil || link.noDate != nil || link.changed.After(start):
 		return sinceStart
 	case h.uptime-(h.m.Elapsed()-h.began) > beginLimit || link.kind == toVolume && !h.watched: // it has not seen everything
 		return sinceStart

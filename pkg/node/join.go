@@ -36,7 +36,6 @@ func (l *lookup) join(disks []Disk, found []volumeReport, system []win.VolumeID)
 	return volumes
 }
 
-// hold adds a volume to the disk that it lies on.
 func (d *Disk) hold(v *Volume) {
 	readOnly := d.ReadOnly
 	for i := range d.Partitions {

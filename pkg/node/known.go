@@ -32,7 +32,6 @@ func (k *knownDisks) stay(devices []win.Device) {
 	}
 }
 
-// learn notes what a disk has answered.
 func (k *knownDisks) learn(d Disk, unanswered questions) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -45,6 +44,13 @@ func (k *knownDisks) learn(d Disk, unanswered questions) {
 	}
 	d.fill(before.Disk, unanswered&before.answered)
 	k.disks[d.Path] = knownDisk{d, before.answered | askAll&^unanswered}
+}
+
+// tells reports whether a disk has answered all questions but where it is.
+func (k *knownDisks) tells(path string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.disks[path].answered|askLocation == askAll
 }
 
 // locate notes where a disk is. A LUN that Windows does not tell, but that distinguishes the disk from others only if

@@ -59,7 +59,6 @@ type followed struct {
 	err          error
 }
 
-// errEnough ends a search at its bounds.
 var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.

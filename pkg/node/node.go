@@ -111,7 +111,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &tasks.Locks[struct{}]{Limit: atOnce}
-	n.searches = shared.New[bool, search](findGather, findPatience)
+	n.searches = shared.New[scope, search](findGather, findPatience)
 	n.began = n.m.Elapsed()
 	for _, option := range options {
 		if err := option(n); err != nil {

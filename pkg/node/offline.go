@@ -21,7 +21,6 @@ func (l *lookup) sanPolicy(ctx context.Context, policy *win.SANPolicy) error {
 	return err
 }
 
-// explainOffline says of each disk that is offline why.
 func explainOffline(policy win.SANPolicy, disks []Disk) {
 	for i := range disks {
 		disk := &disks[i]

@@ -15,7 +15,6 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// volumeReport is what a volume has answered.
 type volumeReport struct {
 	Volume
 	failed     problems
@@ -69,7 +68,6 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 	return volumes, winerr.Wrap(op, "", ctx.Err())
 }
 
-// reportEach reports the volumes with these ids that exist.
 func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	volumes := make([]volumeReport, len(ids))
 	failures := tasks.Each(ctx, len(ids), l.objectTime(ctx), func(ctx context.Context, i int) error {
@@ -123,7 +121,6 @@ func boundMountPaths(volumes []volumeReport) {
 
 func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
-// volume looks at one volume.
 func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 	id := win.VolumeID(v.ID)
 	if l.locate(ctx, id, v); v.removed {
@@ -169,7 +166,6 @@ func (l *lookup) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	}
 }
 
-// rootAccess names an access list that has a name.
 func rootAccess(list string) string {
 	switch {
 	case sddl.Same(list, sddl.NewRoot):

@@ -14,9 +14,7 @@
 // The package refuses devices, web servers, administrative shares such as \\server\C$, and
 // ".." anywhere in the path. Package filesystem explains local paths.
 //
-// The package compiles on every system. On systems other than Windows that host fails each
-// call with an error for which errors.Is(err, errors.ErrUnsupported) holds; a host of your own
-// works everywhere.
+// On systems other than Windows that host fails with errors.ErrUnsupported; a host of your own works everywhere.
 //
 // An SMB is safe for concurrent use if its host and its filesystem client are; those of this
 // machine are. Every method can be repeated, for example when an answer was lost. Calls about

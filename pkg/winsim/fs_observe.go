@@ -48,7 +48,6 @@ func displayPath(v *volume, e *entry) string {
 	}
 }
 
-// pathFrom is the path of an entry from the root of its volume.
 func pathFrom(root string, e *entry) string {
 	stream := ""
 	if e.isStream {

@@ -211,7 +211,6 @@ func (n *Node) Create(f File) error {
 // hasVolume reports whether the node has a volume. mu is held.
 func (n *Node) hasVolume(guid string) bool { return n.volumes.byGUID[guid] != nil }
 
-// entry returns what a valid f describes.
 func (f File) entry() *entry {
 	var made *entry
 	switch {

@@ -42,7 +42,6 @@ var directorySuffixes = map[string]bool{
 	":$I30:$BITMAP": true, "::$ATTRIBUTE_LIST": true, "::$REPARSE_POINT": true,
 }
 
-// lookUpStream is lookUp for a name with a colon.
 func (at resolvedPath) lookUpStream(last bool) (resolvedPath, error) {
 	file, rest, _ := strings.Cut(at.name, ":")
 	if err := checkName(file); err != nil {
@@ -99,7 +98,6 @@ func parseSuffix(text string, last bool) (suffix, error) {
 	}
 }
 
-// canBeDirectory reports whether a directory can be created with the suffix.
 func (s suffix) canBeDirectory() bool { return s.kind == noSuffix || s.kind == indexSuffix }
 
 func (e *entry) addStream(name string, stream *entry) {

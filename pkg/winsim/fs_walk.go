@@ -29,7 +29,6 @@ func (t *files) walk(path string, followLast bool) (resolvedPath, error) {
 	return (&walk{t: t, followLast: followLast}).run(path)
 }
 
-// walkCreating is walk that creates missing parents.
 func (t *files) walkCreating(path string) (resolvedPath, error) {
 	return (&walk{t: t, mayCreate: len(path)}).run(path)
 }
@@ -138,7 +137,6 @@ func (t *files) mounted(v *volume) (*fileSystem, error) {
 	return t.volumes.mounted(v)
 }
 
-// walkExisting is walk for names that must exist.
 func (t *files) walkExisting(path string, followLast bool) (resolvedPath, error) {
 	at, err := t.walk(path, followLast)
 	if err == nil && at.entry == nil {

@@ -142,7 +142,6 @@ func (in *initiator) restore(s *iscsiSession) {
 	in.bringLUNs(s)
 }
 
-// connected reports whether a target has a session with a connection.
 func (in *initiator) connected(t *iscsiTarget) bool {
 	return slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t && !s.Dropped })
 }
@@ -208,7 +207,6 @@ func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
 	})
 }
 
-// hasOpenFile reports whether a file on a disk is open.
 func (d *disk) hasOpenFile() bool {
 	for _, fs := range d.fileSystems {
 		if fs.root.anyInUse() {

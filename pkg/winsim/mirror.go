@@ -40,7 +40,6 @@ type mirror struct {
 	reported map[string]bool
 }
 
-// realDir is the real directory of a directory on a volume.
 type realDir struct {
 	*claim.Dir          // where it is
 	path       string   // in there, with slashes
@@ -235,7 +234,6 @@ func (m *mirror) update() {
 	}
 }
 
-// show mirrors a file system that was not mirrored.
 func (m *mirror) show(fs *fileSystem, at *realTree) {
 	fs.mirrored, m.shown[fs] = at, at
 	if from, ok := m.hiddenAt[fs]; ok {

@@ -36,7 +36,6 @@ const (
 	maxContent = 64 * mebibyte
 )
 
-// equal reports whether the entry is unchanged.
 func (s realStat) equal(other realStat) bool {
 	return s.kind == other.kind && s.text == other.text &&
 		(s.kind != 0 || !s.changedRecently && s.size == other.size && s.modified.Equal(other.modified))
@@ -81,7 +80,6 @@ func (fs *fileSystem) refreshName(dir *entry, name string) {
 	}
 }
 
-// refresh is refreshName for all names of a directory.
 func (fs *fileSystem) refresh(dir *entry) {
 	if fs.mirrored == nil || dir.removed || dir.children == nil || isLink(dir) {
 		return
@@ -103,7 +101,6 @@ func (fs *fileSystem) refresh(dir *entry) {
 // refreshAll is refresh for the whole tree, with contents.
 func (fs *fileSystem) refreshAll() { fs.refreshBelow(fs.root, true) }
 
-// refreshBelow is refresh for a directory and all directories in it.
 func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
 	if fs.mirrored == nil {
 		return

@@ -168,7 +168,6 @@ func (d *disk) volumeGUID(p *partition) win.GUID {
 	return mbrVolumeGUID(cmp.Or(d.table.signature, 0xf0000000+d.Number), p.Offset)
 }
 
-// build returns a volume that is not a single partition.
 func (m Volume) build(disks *disks, now *resumption) (*volume, *ModelError) {
 	guid := normalGUID(m.ID)
 	if guid == "" {
@@ -206,7 +205,6 @@ func (m Volume) build(disks *disks, now *resumption) (*volume, *ModelError) {
 	return v, err
 }
 
-// apply formats and fills the volume.
 func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	kind, sector := cmp.Or(m.FileSystem, NTFS), v.extents[0].disk.sector
 	if boot := bootSector(kind, m.State == Locked, sector); boot != nil && now == nil {

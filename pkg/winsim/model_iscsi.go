@@ -172,7 +172,6 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 	return &iscsiPortal{m}, notNegative("delay", m.Delay)
 }
 
-// build returns the next target of the initiator.
 func (m ISCSITarget) build(in *initiator, now *resumption) (*iscsiTarget, *ModelError) {
 	portals := in.portals
 	if err := win.CheckTargetName(m.IQN); err != nil {

@@ -6,7 +6,9 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"os/exec"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -70,6 +72,18 @@ func TestModelPage(t *testing.T) {
 }
 
 // base is the type of a field, or of the elements of a list.
+// TestDoc: what a test author reads names no type of an internal package, which nobody outside can make.
+func TestDoc(t *testing.T) {
+	text, err := exec.CommandContext(t.Context(), "go", "doc", "-all", ".").CombinedOutput()
+	require.NoError(t, err)
+	if !strings.Contains(string(text), "func (n *Node) HangDisk(") {
+		t.Fatalf("there is no documentation: %s", text)
+	}
+	if found := regexp.MustCompile(`(?m)^.*(\b(win|winerr|winlayout|winpath|sddl|smbios|unc|claim|servicelist|local)\.[A-Z]|/internal/).*$`).FindAllString(string(text), -1); len(found) > 0 {
+		t.Errorf("it names what is internal: %q", found)
+	}
+}
+
 func base(f *ast.Field) string { return strings.TrimLeft(types.ExprString(f.Type), "[]*") }
 
 // cell is a comment as the cell of a table.

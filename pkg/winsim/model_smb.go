@@ -92,10 +92,8 @@ const (
 	SMBAccountPasswordExpired SMBAccountState = "password-expired" // ERROR_PASSWORD_EXPIRED (1330)
 )
 
-// names are the name and the aliases.
 func (m SMBServer) names() []string { return append([]string{m.Name}, m.Aliases...) }
 
-// nameField is the field of the name with that index.
 func (m SMBServer) nameField(i int) string {
 	if i == 0 {
 		return "name"

@@ -168,7 +168,6 @@ func checkFields(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	return nil
 }
 
-// kindName is the name of a type for authors of YAML.
 func kindName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():

@@ -280,7 +280,6 @@ func (p *picture) volume(v *volume) Volume {
 	return m
 }
 
-// fileSystem describes a file system on a volume of that length.
 func (p *picture) fileSystem(m *Volume, fs *fileSystem, length int64) {
 	fresh := newFileSystem(fs.kind, fs.sectors*fs.sector, fs.sector)
 	m.FileSystem, m.Label, m.RootAccess, m.ClusterSize = fs.kind, fs.label, fs.rootAccess, Size(fs.cluster)

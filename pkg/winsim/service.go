@@ -33,7 +33,6 @@ func (m *services) service(name string) (*service, error) {
 	return nil, winerr.ServiceDoesNotExist
 }
 
-// active reports whether the service manager counts the service as active.
 func (s *service) active() bool { return s.State != ServiceStopped }
 
 // enterState changes the state of a service and launches services that wait for it.

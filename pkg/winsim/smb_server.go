@@ -149,7 +149,6 @@ func (n *network) checkShare(s *share, reconnect bool) error {
 	return failure
 }
 
-// check returns the server's answer to a user and password.
 func (s *server) check(user, password string) error {
 	if user == "" {
 		if s.Guest {

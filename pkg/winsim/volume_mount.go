@@ -54,7 +54,6 @@ func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
 	})
 }
 
-// mountedFolder is a mounted folder that the mount manager knows.
 type mountedFolder struct {
 	on    *volume
 	link  *link
@@ -67,7 +66,6 @@ func newMountedFolder(on *volume, at *entry) mountedFolder {
 	return mountedFolder{on, at.link, at, winpath.Fold(shown)}
 }
 
-// dismantled reports whether the folder is no longer that mounted folder.
 func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
 // announce registers a mounted folder with the mount manager, if its creator does so.

@@ -51,7 +51,6 @@ var Attacks = []Attack{
 // the system refuses others, and no server can help it. Named pipes have no such queue.
 const flooding = "connections opened and closed"
 
-// target is what is attacked.
 type target struct {
 	dial  Dial
 	count *atomic.Int64

@@ -508,7 +508,7 @@ func TestLook(t *testing.T) {
 					p.scheme(scheme)
 					p.visit(pages[name])
 					p.expect([]any{}, contrast)
-					p.expect(true, `document.documentElement.scrollWidth <= innerWidth`)
+					p.expect(true, `[document.documentElement, ...document.querySelectorAll(".wide")].every((e) => e.scrollWidth <= e.clientWidth)`)
 					p.shot(fmt.Sprintf("%s-%d-%s", name, size.width, scheme), true)
 					p.check(pages[name])
 				})

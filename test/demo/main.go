@@ -45,7 +45,7 @@ var steps = []struct{ command, input, want string }{
 	{`fs rmdir C:\var\lib\kubelet\plugins\share`, "", "removed"},
 	{`smb unmap \\files\data`, "", "unmapped"},
 	{"# The node afterwards", "", ""},
-	{"node", "", "no warnings"},
+	{"node", "", "no problems"},
 }
 
 func main() {
@@ -111,7 +111,7 @@ func takeSteps(ctx context.Context, ctl string) error {
 		answer, err := command.CombinedOutput()
 		fmt.Printf("%s", answer)
 		if ctx.Err() != nil || !strings.Contains(strings.ReplaceAll(string(answer), "\r", ""), step.want) {
-			return fmt.Errorf("%s: the answer has no %q: %w", step.command, step.want, errors.Join(err, ctx.Err()))
+			return errors.Join(fmt.Errorf("%s: the answer has no %q", step.command, step.want), err, ctx.Err())
 		}
 	}
 	return nil

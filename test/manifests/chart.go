@@ -59,7 +59,6 @@ func RenderSet(root string, set Set) ([]byte, error) {
 	return Render(c, values)
 }
 
-// release is the one that the manifests are rendered for.
 var release = chartutil.ReleaseOptions{Name: "csi-proxy", Namespace: "kube-system", Revision: 1, IsInstall: true}
 
 // helmLabels say that Helm manages an object, which is not true of one that is applied without it.

@@ -108,32 +108,38 @@ func TestSchema(t *testing.T) {
 		`format: {label: 123456789 123456789 123456789 123}`: "format/label",
 		`format: {label: "a\u202eb"}`:                        "format/label",
 		`format: {label: "\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600\U0001F600"}`: "format/label", // 34 units of UTF-16
-		`format: {label: CSI-Proxy unfinished format}`:    "format/label",
-		`format: {rootAccess: everyone}`:                  "format/rootAccess",
-		`format: {rootAccess: "D:(D;;FA;;;WD)"}`:          "format/rootAccess",
-		`format: {rootAccess: "D:P(A;OICI;FA;;;BA)"}`:     "format/rootAccess",
-		`format: {rootAccess: "D:P(A;OICI;FA;;;SY)"}`:     "format/rootAccess",
-		`allowedServices: [MSiSCSI, KUBELET]`:             "allowedServices/1",
-		`kubeletPath: C:/var/lib/kubelet`:                 "kubeletPath",
-		`kubeletPath: 'C:\var\..\kubelet'`:                "kubeletPath",
-		`workingDirs: ['C:\a', 'C:\aux .d\b']`:            "workingDirs/1",
-		`log: {file: 'C:\a:b'}`:                           "log/file",
-		`format: {rootAccess: "D:(A;;FA;;;WD)\n- -v=9"}`:  "format/rootAccess",
-		`stopTimeoutSeconds: 0`:                           "stopTimeoutSeconds",
-		`stopTimeoutSeconds: 20s`:                         "stopTimeoutSeconds",
-		`memoryLimitMiB: 16`:                              "memoryLimitMiB",
-		`memoryLimitMiB: off`:                             "memoryLimitMiB",
-		`log: {level: -1}`:                                "log/level",
-		`log: {file: csi-proxy.log}`:                      "log/file",
-		`metrics: {bind: 0.0.0.0}`:                        "metrics/bind",
-		`metrics: {port: 70000}`:                          "metrics/port",
-		`monitoring: {serviceMonitor: {enabled: true}}`:   "metrics/bind",
-		`monitoring: {serviceMonitor: {interval: often}}`: "monitoring/serviceMonitor/interval",
-		`updateStrategy: {maxUnavailable: 0}`:             "updateStrategy/maxUnavailable",
-		`updateStrategy: {maxUnavailable: 0%}`:            "updateStrategy/maxUnavailable",
-		`updateStrategy: {maxSurge: 1}`:                   "updateStrategy",
-		`nodeSelector: {kubernetes.io/os: 1}`:             "nodeSelector/kubernetes.io~1os",
-		`runAsUserName: ""`:                               "runAsUserName",
+		`format: {label: CSI-Proxy unfinished format}`:         "format/label",
+		`format: {rootAccess: everyone}`:                       "format/rootAccess",
+		`format: {rootAccess: "D:(D;;FA;;;WD)"}`:               "format/rootAccess",
+		`format: {rootAccess: "D:P(A;OICI;FA;;;BA)"}`:          "format/rootAccess",
+		`format: {rootAccess: "D:P(A;OICI;FA;;;SY)"}`:          "format/rootAccess",
+		`allowedServices: [MSiSCSI, KUBELET]`:                  "allowedServices/1",
+		`kubeletPath: C:/var/lib/kubelet`:                      "kubeletPath",
+		`kubeletPath: 'C:\var\..\kubelet'`:                     "kubeletPath",
+		`workingDirs: ['C:\a', 'C:\aux .d\b']`:                 "workingDirs/1",
+		`log: {file: 'C:\a:b'}`:                                "log/file",
+		`format: {rootAccess: "D:(A;;FA;;;WD)\n- -v=9"}`:       "format/rootAccess",
+		`stopTimeoutSeconds: 0`:                                "stopTimeoutSeconds",
+		`stopTimeoutSeconds: 20s`:                              "stopTimeoutSeconds",
+		`memoryLimitMiB: 16`:                                   "memoryLimitMiB",
+		`memoryLimitMiB: off`:                                  "memoryLimitMiB",
+		`log: {level: -1}`:                                     "log/level",
+		`log: {file: csi-proxy.log}`:                           "log/file",
+		`metrics: {bind: 0.0.0.0}`:                             "metrics/bind",
+		`metrics: {port: 70000}`:                               "metrics/port",
+		`monitoring: {serviceMonitor: {enabled: true}}`:        "metrics/bind",
+		`monitoring: {serviceMonitor: {interval: often}}`:      "monitoring/serviceMonitor/interval",
+		`updateStrategy: {maxUnavailable: 0}`:                  "updateStrategy/maxUnavailable",
+		`updateStrategy: {maxUnavailable: 0%}`:                 "updateStrategy/maxUnavailable",
+		`updateStrategy: {maxSurge: 1}`:                        "updateStrategy",
+		`nodeSelector: {kubernetes.io/os: 1}`:                  "nodeSelector/kubernetes.io~1os",
+		`runAsUserName: ""`:                                    "runAsUserName",
+		`runAsUserName: ContainerUser`:                         "runAsUserName",
+		`runAsUserName: 'user manager\containeradministrator'`: "runAsUserName",
+		`runAsUserName: 'NT AUTHORITY\Local service'`:          "runAsUserName",
+		`runAsUserName: 'NT AUTHORITY\NETWORKSERVICE'`:         "runAsUserName",
+		`nameOverride: CSI`:                                    "nameOverride",
+		`fullnameOverride: -a`:                                 "fullnameOverride",
 
 		// Of what Prometheus cannot read there is nothing to show.
 		`monitoring: {alerts: {enabled: true}}`:                          "metrics/bind",
@@ -237,6 +243,25 @@ podLabels: {example.com/number: "1"}
 	}
 	if user := *pod.SecurityContext.WindowsOptions.RunAsUserName; user != `a: "b" # c` || pod.PriorityClassName != "7" {
 		t.Errorf("runAsUserName is %q, priorityClassName %q", user, pod.PriorityClassName)
+	}
+}
+
+// TestMemory: Windows must not end a daemon that keeps to its own limit.
+func TestMemory(t *testing.T) {
+	c, err := Load(root)
+	must(t, err)
+	for limit, refused := range map[string]bool{"64Mi": true, "159Mi": true, "160Mi": false, "0.1Gi": true, "1Gi": false, "160M": true, "200M": false, "1000": true, "167772160": false} {
+		parsed, err := chartutil.ReadValues([]byte(`resources: {limits: {memory: ` + limit + `}}`))
+		must(t, err)
+		if _, err = Render(c, parsed); (err != nil) != refused || refused && !strings.Contains(err.Error(), "less than memoryLimitMiB, 160 MiB") {
+			t.Errorf("%s: %v", limit, err)
+		}
+	}
+	if account := daemon(t, "nameOverride: proxy").ServiceAccountName; account != "csi-proxy" { // of the release, which has it
+		t.Errorf("nameOverride: %s", account)
+	}
+	if account := daemon(t, "fullnameOverride: storage").ServiceAccountName; account != "storage" {
+		t.Errorf("fullnameOverride: %s", account)
 	}
 }
 

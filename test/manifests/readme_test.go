@@ -140,6 +140,15 @@ func TestNotes(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		notes := files["csi-proxy/templates/NOTES.txt"]
+		if _, line, _ := strings.Cut(notes, "\n  kubectl -n kube-system exec "); name == "no cluster" {
+			line, _, _ = strings.Cut(line, " doctor\n")
+			for _, file := range []string{ReadmeFile, "deploy/README.md", "docs/operations.md", ManifestsDir + "/csi-proxy-monitored.yaml"} {
+				text := strings.Join(strings.Fields(strings.ReplaceAll(string(read(t, file)), "{{ $labels.node }}", "NODE")), " ")
+				if command := daemon(t, "{}").Containers[0].Command[0]; !strings.Contains(text, line) || !strings.HasSuffix(line, " '"+strings.ReplaceAll(command, "csi-proxy.exe", "csi-proxyctl.exe")+"'") {
+					t.Errorf("%s does not have the command that runs csi-proxyctl: %s", file, line)
+				}
+			}
+		}
 		if !strings.Contains(notes, test.want) || strings.Contains(notes, test.unwanted) {
 			t.Errorf("%s: want %q and not %q in\n%s", name, test.want, test.unwanted, notes)
 		}

@@ -25,7 +25,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// files are in the root of the image.
 var files = []string{"LICENSE", "THIRD_PARTY_NOTICES", "csi-proxy.exe", "csi-proxyctl.exe"}
 
 func main() {

@@ -4,13 +4,7 @@
 // also writes the package groups/<group>/<version> for each
 // api/<group>/<version>, from client.tmpl.
 //
-// From the root of the repository, with GOWORK=off because tools is a module
-// outside the workspace:
-//
-//	go -C tools build -o ../bin/tools/ ./protogen \
-//		google.golang.org/protobuf/cmd/protoc-gen-go \
-//		google.golang.org/grpc/cmd/protoc-gen-go-grpc
-//	bin/tools/protogen -plugins bin/tools -clients client/api
+// 'make generate' runs it.
 //
 // It compiles every .proto file below the given directory and writes the generated
 // files next to it. It names a file by its full import path, such as

@@ -87,7 +87,6 @@ func (r *release) manifests() (err error) {
 // The image in the source. The registry does not exist, so an unreleased manifest cannot pull a foreign image.
 const developmentImage = "registry.example/csi-proxy"
 
-// stamped returns a text with the version and the image of the release.
 func (r *release) stamped(text []byte) []byte {
 	return []byte(strings.NewReplacer("0.0.0-dev", r.number(), developmentImage, r.imageRepository).Replace(string(text)))
 }
@@ -95,7 +94,6 @@ func (r *release) stamped(text []byte) []byte {
 // tree is the files of an archive. Nothing of them depends on the machine.
 type tree fstest.MapFS
 
-// add adds a file and its directories.
 func (t tree) add(name string, mode fs.FileMode, content []byte, date time.Time) {
 	t[name] = &fstest.MapFile{Data: content, Mode: mode, ModTime: date.UTC()}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {

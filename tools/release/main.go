@@ -81,7 +81,6 @@ func (r *release) write(name string) func([]byte, error) error {
 	}
 }
 
-// program is a program for one platform.
 type program struct {
 	name, platform string // csi-proxy.exe, windows_amd64
 	content        []byte

@@ -85,7 +85,6 @@ func (b build) write(dir string) error {
 // english is the language of the resource: US English, as in most programs.
 const english = 0x409
 
-// resource describes a program.
 func (b build) resource(program string) (version.Info, error) {
 	var info version.Info
 	info.FileVersion = numbers(b.version)

@@ -19,7 +19,6 @@ var Err error = silence{}
 
 type silence struct{}
 
-// Error implements error.
 func (silence) Error() string { return "the disk does not answer" }
 
 // Kind classifies Err.

@@ -164,7 +164,6 @@ func ignoreExisting(err error) error {
 	return err
 }
 
-// openMaking opens a directory and makes what is missing of its path.
 func (r Reach) openMaking(ctx context.Context, c call, path win.Path) (win.Directory, error) {
 	dir, err := r.m.OpenDirectory(ctx, path)
 	switch {

@@ -21,7 +21,6 @@ type Reach struct {
 // Reach returns access to a machine's files within this policy.
 func (p *Policy) Reach(m win.Machine) Reach { return Reach{m: m, policy: p} }
 
-// call is what a caller wants.
 type call struct {
 	op     string
 	path   string // as the caller wrote it

@@ -41,7 +41,6 @@ type Queues[C Change] struct {
 	byObject map[string][]*turn[C]
 }
 
-// turn is a change in its queues.
 type turn[C Change] struct {
 	change  C
 	objects []string

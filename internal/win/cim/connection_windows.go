@@ -221,7 +221,6 @@ func (c *client) tryQuery(object Object, properties []string) ([]map[string]any,
 	return instances, nil
 }
 
-// readInstance copies properties of one of the objects that were found.
 func readInstance(found *ole.IDispatch, i int, properties []string) (map[string]any, error) {
 	var s scope
 	defer s.end()

@@ -192,7 +192,6 @@ func (p *pool) leave(r *request) bool {
 	return true
 }
 
-// serve is the life of a thread.
 func (p *pool) serve() {
 	// Never unlocked: the thread ends with the goroutine, and with it all that COM has left there.
 	runtime.LockOSThread()

@@ -23,17 +23,14 @@ func (s *scope) end() {
 	*s = nil
 }
 
-// get reads a property of an object.
 func (s *scope) get(object *ole.IDispatch, name string) (*ole.VARIANT, error) {
 	return s.hold(oleutil.GetProperty(object, name))
 }
 
-// call calls a method of an object.
 func (s *scope) call(object *ole.IDispatch, name string, arguments ...any) (*ole.VARIANT, error) {
 	return s.hold(oleutil.CallMethod(object, name, arguments...))
 }
 
-// put writes a property of an object.
 func put(object *ole.IDispatch, name string, value any) error {
 	var s scope
 	defer s.end()
@@ -91,7 +88,6 @@ func (s *scope) find(services *ole.IDispatch, object Object) (found *ole.IDispat
 	return found, int(number), nil
 }
 
-// instance returns the first instance that an object describes.
 func (s *scope) instance(services *ole.IDispatch, object Object) (*ole.IDispatch, error) {
 	found, count, err := s.find(services, object)
 	if err != nil {

@@ -53,7 +53,6 @@ func openDirectory(ctx context.Context, hangs hangPoint, open func() (windows.Ha
 	return d, nil
 }
 
-// isDirectory refuses links and files.
 func isDirectory(info win.FileInfo) error {
 	switch {
 	case info.Tag.NameSurrogate():
@@ -109,7 +108,6 @@ func openedEntry[T any](d *directory, name string, ask func(windows.Handle) (T, 
 	return ask(handle)
 }
 
-// lookAtEntry is lookAt for an entry.
 func lookAtEntry[T any](ctx context.Context, d *directory, name string, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
 	return within(ctx, d.hangs.kind, d.hangs.object, func() (T, error) {
 		info, err := d.attributesByName(name)

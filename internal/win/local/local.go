@@ -18,15 +18,12 @@ import (
 // ErrNotWindows is the error of every method on other systems.
 var ErrNotWindows = fmt.Errorf("storage calls work on Windows only; on other systems use the emulated node of pkg/winsim: %w", errors.ErrUnsupported)
 
-// machine implements win.Machine.
-type machine struct{}
-
-// Machine returns the machine we run on. It has no state.
+// Machine returns the machine we run on.
 func Machine() win.Machine {
 	if m := replacement.Load(); m != nil {
 		return *m
 	}
-	return machine{}
+	return thisMachine
 }
 
 // Now is the real time.

@@ -18,7 +18,6 @@ func globalMappings(about string) cim.Object {
 	return cim.Object{Namespace: cim.SMB, Class: "MSFT_SmbGlobalMapping", About: about}
 }
 
-// globalMapping is that of one share.
 func globalMapping(remote string) cim.Object {
 	mapping := globalMappings(serverOf(remote))
 	mapping.Property, mapping.Value = "RemotePath", remote

@@ -84,7 +84,6 @@ func (machine) StopService(ctx context.Context, name string) error {
 	return err
 }
 
-// withService opens a service for one call.
 func withService[T any](ctx context.Context, k kind, name string, right winapi.ServiceRight, call func(winapi.Service) (T, error)) (T, error) {
 	return within(ctx, k, winpath.Fold(name), func() (T, error) {
 		service, err := winapi.OpenService(name, right)

@@ -68,7 +68,6 @@ type line struct {
 	End       string         `json:"end,omitzero"`  // why it is the last line
 }
 
-// failure is the error of a call.
 type failure struct {
 	Code uint32 `json:"code,omitzero"` // of Windows
 	Kind string `json:"kind"`

@@ -110,7 +110,6 @@ func InterfaceNode(path string) (DeviceNode, error) {
 	return device.Node, err
 }
 
-// describe copies what a set of devices knows of one of its interfaces.
 func describe(set windows.DevInfo, data *deviceInterfaceData) (DeviceInterface, error) {
 	detail := deviceInterfaceDetail{size: deviceInterfaceDetailSize}
 	info := deviceInfoData{size: uint32(unsafe.Sizeof(deviceInfoData{}))}

@@ -128,7 +128,6 @@ func classOf(target error) (kind Kind, ok bool) {
 	return Internal, false
 }
 
-// kindNamed returns the kind with a name.
 func kindNamed(name string) (kind Kind, ok bool) {
 	for kind, k := range kinds {
 		if k.name == name {

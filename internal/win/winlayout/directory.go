@@ -9,24 +9,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// FILE_FULL_DIR_INFORMATION, one per entry. For entries with FILE_ATTRIBUTE_REPARSE_POINT the
+// Offsets in FILE_FULL_DIR_INFORMATION, one per entry. For entries with FILE_ATTRIBUTE_REPARSE_POINT the
 // field EaSize holds the tag, as in Wine's test_info_classes on Windows (dlls/ntdll/tests/directory.c).
-//
-//	typedef struct _FILE_FULL_DIR_INFORMATION {
-//	  ULONG         NextEntryOffset;
-//	  ULONG         FileIndex;
-//	  LARGE_INTEGER CreationTime;
-//	  LARGE_INTEGER LastAccessTime;
-//	  LARGE_INTEGER LastWriteTime;
-//	  LARGE_INTEGER ChangeTime;
-//	  LARGE_INTEGER EndOfFile;
-//	  LARGE_INTEGER AllocationSize;
-//	  ULONG         FileAttributes;
-//	  ULONG         FileNameLength;
-//	  ULONG         EaSize;
-//	  WCHAR         FileName[1];
-//	} FILE_FULL_DIR_INFORMATION;
-//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_full_dir_information
 const (
 	dirNext       = 0

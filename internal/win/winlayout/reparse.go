@@ -14,35 +14,8 @@ var errNUL = errors.New("name in reparse point: it contains a NUL")
 // MaxReparseData is the largest reparse buffer Windows stores.
 const MaxReparseData = 16 << 10
 
-// REPARSE_DATA_BUFFER: ReparseDataLength counts from SubstituteNameOffset on. Names are given by
-// offset in PathBuffer and length, both in bytes.
-//
-//	typedef struct _REPARSE_DATA_BUFFER {
-//	  ULONG  ReparseTag;
-//	  USHORT ReparseDataLength;
-//	  USHORT Reserved;
-//	  union {
-//	    struct {
-//	      USHORT SubstituteNameOffset;
-//	      USHORT SubstituteNameLength;
-//	      USHORT PrintNameOffset;
-//	      USHORT PrintNameLength;
-//	      ULONG  Flags;
-//	      WCHAR  PathBuffer[1];
-//	    } SymbolicLinkReparseBuffer;
-//	    struct {
-//	      USHORT SubstituteNameOffset;
-//	      USHORT SubstituteNameLength;
-//	      USHORT PrintNameOffset;
-//	      USHORT PrintNameLength;
-//	      WCHAR  PathBuffer[1];
-//	    } MountPointReparseBuffer;
-//	    struct {
-//	      UCHAR DataBuffer[1];
-//	    } GenericReparseBuffer;
-//	  };
-//	} REPARSE_DATA_BUFFER;
-//
+// Offsets in REPARSE_DATA_BUFFER: ReparseDataLength counts from SubstituteNameOffset on. Names are given by
+// offset in PathBuffer and length, both in bytes. A symbolic link has Flags before its PathBuffer.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
 const (
 	reparseTag           = 0

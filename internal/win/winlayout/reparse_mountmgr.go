@@ -12,7 +12,6 @@ type volumeMountPoint struct {
 	TargetVolumeNameOffset, TargetVolumeNameLength uint16
 }
 
-// mountSize is its size.
 const mountSize = 8
 
 // EncodeVolumeMountPoint notifies the mount manager of a mounted folder. Both names are those of

@@ -136,7 +136,6 @@ func (a *arrival) look(ctx context.Context, waited time.Duration) error {
 	return ctx.Err()
 }
 
-// found looks whether a volume is one of the missing.
 func (a *arrival) found(ctx context.Context, id win.VolumeID) {
 	if extents, err := a.m.VolumeExtents(ctx, id); err == nil {
 		a.match(ctx, id, extents)

@@ -19,10 +19,8 @@ type change struct {
 	fresh  bool
 }
 
-// Objects implements queue.Change.
 func (c change) Objects() []string { return []string{c.object} }
 
-// Fresh implements queue.Change.
 func (c change) Fresh() bool { return c.fresh }
 
 // change does something to a disk when all earlier changes of it have ended. Callers who ask

@@ -59,28 +59,10 @@ func (d DiskAPI) bound() (context.Context, *host) {
 	return d.ctx, d.host
 }
 
-// ListDiskLocations implements HostAPI.
-func (d DiskAPI) ListDiskLocations() (map[uint32]DiskLocation, error) {
-	ctx, h := d.bound()
-	return h.listLocations(ctx)
-}
-
-// IsDiskInitialized implements HostAPI.
-func (d DiskAPI) IsDiskInitialized(diskNumber uint32) (bool, error) {
-	ctx, h := d.bound()
-	return h.isInitialized(ctx, diskNumber)
-}
-
 // InitializeDisk implements HostAPI.
 func (d DiskAPI) InitializeDisk(diskNumber uint32) error {
 	ctx, h := d.bound()
 	return h.change(ctx, opInitialize, diskNumber, h.initialize)
-}
-
-// BasicPartitionsExist implements HostAPI.
-func (d DiskAPI) BasicPartitionsExist(diskNumber uint32) (bool, error) {
-	ctx, h := d.bound()
-	return h.hasPartitions(ctx, diskNumber)
 }
 
 // CreateBasicPartition implements HostAPI.
@@ -118,18 +100,6 @@ func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
 	ctx, h := d.bound()
 	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(diskNumber))
 	return attributes.ReadOnly, winerr.Wrap("get read-only state of", diskName(diskNumber), err)
-}
-
-// Rescan implements HostAPI.
-func (d DiskAPI) Rescan() error {
-	ctx, h := d.bound()
-	return h.rescan(ctx)
-}
-
-// ListDiskIDs implements HostAPI.
-func (d DiskAPI) ListDiskIDs() (map[uint32]DiskIDs, error) {
-	ctx, h := d.bound()
-	return h.listIDs(ctx)
 }
 
 // GetDiskStats implements HostAPI.

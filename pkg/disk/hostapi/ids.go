@@ -11,7 +11,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-func (h *host) listIDs(ctx context.Context) (map[uint32]DiskIDs, error) {
+// ListDiskIDs implements HostAPI.
+func (d DiskAPI) ListDiskIDs() (map[uint32]DiskIDs, error) {
+	ctx, h := d.bound()
 	ids, _, err := eachDisk(ctx, h, "list disk ids", func(ctx context.Context, d win.Device) (ids DiskIDs, ok bool, err error) {
 		descriptor, err := h.m.DeviceDescriptor(ctx, d)
 		if err := unanswered(ctx, d, "serial number", err); err != nil {

@@ -19,7 +19,9 @@ const (
 // https://learn.microsoft.com/windows-hardware/drivers/storage/initialize-msft-disk
 const minDiskSize = 32 << 20
 
-func (h *host) isInitialized(ctx context.Context, disk uint32) (bool, error) {
+// IsDiskInitialized implements HostAPI.
+func (d DiskAPI) IsDiskInitialized(disk uint32) (bool, error) {
+	ctx, h := d.bound()
 	_, initialized, err := h.inspect(ctx, opInspect, numbered(disk))
 	return initialized, err
 }

@@ -16,7 +16,9 @@ import (
 
 const opListLocations = "list disk locations"
 
-func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, error) {
+// ListDiskLocations implements HostAPI.
+func (d DiskAPI) ListDiskLocations() (map[uint32]DiskLocation, error) {
+	ctx, h := d.bound()
 	found, complete, err := eachDisk(ctx, h, opListLocations, h.locate)
 	if err != nil {
 		return nil, err
@@ -32,7 +34,6 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 	return locations, nil
 }
 
-// located is a disk with its location.
 type located struct {
 	DiskLocation
 	azure *diskid.AzureDisk // nil if it is not an NVMe disk of Azure

@@ -15,7 +15,9 @@ const (
 	opCreatePartition = "create a basic partition on"
 )
 
-func (h *host) hasPartitions(ctx context.Context, disk uint32) (bool, error) {
+// BasicPartitionsExist implements HostAPI.
+func (d DiskAPI) BasicPartitionsExist(disk uint32) (bool, error) {
+	ctx, h := d.bound()
 	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
 	return err == nil && partitioned(layout), winerr.Wrap("look for basic partitions on", diskName(disk), err)
 }

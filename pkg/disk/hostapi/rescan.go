@@ -30,10 +30,11 @@ const (
 	rescanLimit = 3 * time.Minute
 )
 
-// rescan makes Windows look for disks. Callers share a rescan only if they come before it
+// Rescan makes Windows look for disks. Callers share one only if they come before it
 // begins: a disk that arrives later may be missed. All callers who come during a rescan share
 // the next one.
-func (h *host) rescan(ctx context.Context) error {
+func (d DiskAPI) Rescan() error {
+	ctx, h := d.bound()
 	err := h.changes.Do(ctx, change{op: opRescan, object: "all disks", fresh: true}, rescanLimit, h.scan)
 	if late := h.adapters.late(); err != nil && ctx.Err() != nil && late != "" {
 		return winerr.As(winerr.KindOf(err), opRescan, "", err, "no answer from "+late)

@@ -18,7 +18,8 @@ type host struct {
 	gone  gone.Finder
 }
 
-func (h host) pathExists(ctx context.Context, path string) (bool, error) {
+func (b boundHost) PathExists(path string) (bool, error) {
+	ctx, h := b.ctx, b.host
 	const op = "look up"
 	info, err := h.files.Info(ctx, op, path)
 	switch {
@@ -46,7 +47,8 @@ func (h host) mountsGone(ctx context.Context, op, path string) (bool, error) {
 	return h.gone.Volume(ctx, h.m, id)
 }
 
-func (h host) pathValid(ctx context.Context, path string) (bool, error) {
+func (b boundHost) PathValid(path string) (bool, error) {
+	ctx, h := b.ctx, b.host
 	const op = "look up"
 	_, err := h.files.Target(ctx, op, path)
 	if policy.Unreachable(err) {
@@ -55,8 +57,9 @@ func (h host) pathValid(ctx context.Context, path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-// isSymlink reads the link first: for most paths that alone gives the answer no.
-func (h host) isSymlink(ctx context.Context, path string) (bool, error) {
+// IsSymlink reads the link first: for most paths that alone gives the answer no.
+func (b boundHost) IsSymlink(path string) (bool, error) {
+	ctx, h := b.ctx, b.host
 	const op = "inspect link"
 	linkPath, link, err := h.files.Link(ctx, op, path)
 	switch {
@@ -74,7 +77,8 @@ func (h host) isSymlink(ctx context.Context, path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-func (h host) readLink(ctx context.Context, path string) string {
+func (b boundHost) ReadLink(path string) string {
+	ctx, h := b.ctx, b.host
 	linkPath, link, err := h.files.Link(ctx, "inspect link", path)
 	if err != nil {
 		return ""
@@ -86,9 +90,10 @@ func (h host) readLink(ctx context.Context, path string) string {
 	return next.Path
 }
 
-// pathStats follows links as pathValid does. What it reports of a volume that Windows needs, or of one
+// PathStats follows links as pathValid does. What it reports of a volume that Windows needs, or of one
 // that is mounted only outside the working directories, the policy refuses.
-func (h host) pathStats(ctx context.Context, path string) (total, available int64, err error) {
+func (b boundHost) PathStats(path string) (total, available int64, err error) {
+	ctx, h := b.ctx, b.host
 	const op = "measure"
 	space, err := h.files.Space(ctx, op, path)
 	if err != nil {
@@ -100,7 +105,8 @@ func (h host) pathStats(ctx context.Context, path string) (total, available int6
 	return space.Total, space.Free, nil
 }
 
-func (h host) mkdir(ctx context.Context, path string) error {
+func (b boundHost) Mkdir(path string) error {
+	ctx, h := b.ctx, b.host
 	const op = "create directory"
 	if _, hasParent := winpath.Parent(path); !hasParent {
 		return h.checkDrive(ctx, op, path)
@@ -143,7 +149,8 @@ func (h host) checkLeadsToDirectory(ctx context.Context, op, path string) error 
 	return nil
 }
 
-func (h host) createSymlink(ctx context.Context, oldname, newname string) error {
+func (b boundHost) CreateSymlink(oldname, newname string) error {
+	ctx, h := b.ctx, b.host
 	const op = "create link"
 	if err := h.files.CheckShown(ctx, op, oldname); err != nil {
 		return winerr.Wrap(op, newname, err)

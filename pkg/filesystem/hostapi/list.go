@@ -10,11 +10,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// errEnough ends a listing at its limit.
 var errEnough = errors.New("the listing has ended")
 
-// list reads names, and the targets of links, but opens nothing that it lists.
-func (h host) list(ctx context.Context, path string, limit int) (entries []DirectoryEntry, more bool, err error) {
+// ListDirectory reads names, and the targets of links, but opens nothing that it lists.
+func (b boundHost) ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error) {
+	ctx, h := b.ctx, b.host
 	const op = "list"
 	err = h.files.List(ctx, op, path, func(dir win.Tree, batch []win.DirEntry) error {
 		for _, entry := range batch {

@@ -15,7 +15,8 @@ import (
 
 const opRemove = "remove"
 
-func (h host) rmdir(ctx context.Context, path string, force bool) error {
+func (b boundHost) Rmdir(path string, force bool) error {
+	ctx, h := b.ctx, b.host
 	if err := refuseRoot(opRemove, path); err != nil {
 		return err
 	}
@@ -37,7 +38,8 @@ func (h host) rmdir(ctx context.Context, path string, force bool) error {
 	}
 }
 
-func (h host) rmdirContents(ctx context.Context, path string) error {
+func (b boundHost) RmdirContents(path string) error {
+	ctx, h := b.ctx, b.host
 	const op = "remove contents of"
 	if err := refuseRoot(op, path); err != nil {
 		return err
@@ -95,7 +97,6 @@ func (r removal) path() string {
 	return strings.Join(append([]string{r.root}, names...), winpath.Separator)
 }
 
-// fail wraps an error of the machine.
 func (r removal) fail(op string, err error) error {
 	if err == nil {
 		return nil

@@ -18,7 +18,8 @@ import (
 
 const opConnect = "connect target"
 
-func (h *host) connectTarget(ctx context.Context, portal *TargetPortal, iqn, authType, chapUser, chapSecret string) error {
+func (b boundHost) ConnectTarget(portal *TargetPortal, iqn, authType, chapUser, chapSecret string) error {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opConnect, portal)
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ const opDisconnect = "disconnect target"
 // logoutTimeout is how long other programs may take to close the disks of a target.
 const logoutTimeout = time.Minute
 
-func (h *host) disconnectTarget(ctx context.Context, portal *TargetPortal, iqn string) error {
+func (b boundHost) DisconnectTarget(portal *TargetPortal, iqn string) error {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opDisconnect, portal)
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ const (
 // see errUnknown.
 var errNoSession = errors.New("the target has no session (ObjectNotFound)")
 
-func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string) ([]string, error) {
+func (b boundHost) GetTargetDisks(portal *TargetPortal, iqn string) ([]string, error) {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opDisks, portal)
 	if err != nil {
 		return nil, err

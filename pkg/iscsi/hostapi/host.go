@@ -38,13 +38,10 @@ func portalObject(portal win.TargetPortal) object { return object("portal " + po
 
 func targetObject(target string) object { return object("target " + win.FoldTarget(target)) }
 
-// initiatorSecret is the one secret of the machine.
 const initiatorSecret object = "initiator secret"
 
-// Objects implements queue.Change.
 func (c change) Objects() []string { return []string{string(c.object)} }
 
-// Fresh implements queue.Change.
 func (c change) Fresh() bool { return c.fresh }
 
 // changeLimit ends a change whose callers have all left. A logout can take minutes.
@@ -77,12 +74,10 @@ type clockUntil struct {
 // left is the time until the end, or 0.
 func (c clockUntil) left() time.Duration { return max(0, c.end-c.Elapsed()) }
 
-// Sleep implements win.Clock.
 func (c clockUntil) Sleep(ctx context.Context, d time.Duration) error {
 	return c.Clock.Sleep(ctx, min(d, c.left()))
 }
 
-// parsePortal reads the portal of a request.
 func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 	switch {
 	case portal == nil:

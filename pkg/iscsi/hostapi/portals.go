@@ -18,7 +18,8 @@ const (
 	opRemovePortal = "remove target portal"
 )
 
-func (h *host) addTargetPortal(ctx context.Context, portal *TargetPortal) error {
+func (b boundHost) AddTargetPortal(portal *TargetPortal) error {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opAddPortal, portal)
 	if err != nil {
 		return err
@@ -59,7 +60,8 @@ func (h *host) refreshKnown(ctx context.Context, portal win.TargetPortal) error 
 	return nil
 }
 
-func (h *host) listTargetPortals(ctx context.Context) ([]TargetPortal, error) {
+func (b boundHost) ListTargetPortals() ([]TargetPortal, error) {
+	ctx, h := b.ctx, b.host
 	registered, err := h.m.ReportSendTargetPortals(ctx)
 	if err != nil {
 		return nil, failed(opListPortals, "", err)
@@ -75,7 +77,8 @@ func (h *host) listTargetPortals(ctx context.Context) ([]TargetPortal, error) {
 	return portals, nil
 }
 
-func (h *host) removeTargetPortal(ctx context.Context, portal *TargetPortal) error {
+func (b boundHost) RemoveTargetPortal(portal *TargetPortal) error {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opRemovePortal, portal)
 	if err != nil {
 		return err
@@ -104,7 +107,8 @@ func (h *host) removePortal(ctx context.Context, portal win.TargetPortal) error 
 	return nil
 }
 
-func (h *host) discoverTargetPortal(ctx context.Context, portal *TargetPortal) ([]string, error) {
+func (b boundHost) DiscoverTargetPortal(portal *TargetPortal) ([]string, error) {
+	ctx, h := b.ctx, b.host
 	at, err := parsePortal(opDiscover, portal)
 	if err != nil {
 		return nil, err

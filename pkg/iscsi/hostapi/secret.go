@@ -8,10 +8,11 @@ import (
 
 const opSecret = "set mutual CHAP secret" //nolint:gosec // the name of an operation
 
-// setMutualChapSecret sets the one secret of the initiator. Callers with different secrets wait
+// SetMutualChapSecret sets the one secret of the initiator. Callers with different secrets wait
 // for each other, and the last one counts.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-setiscsiinitiatorchapsharedsecret
-func (h *host) setMutualChapSecret(ctx context.Context, mutualChapSecret string) error {
+func (b boundHost) SetMutualChapSecret(mutualChapSecret string) error {
+	ctx, h := b.ctx, b.host
 	c := change{op: opSecret, object: initiatorSecret, as: fingerprintOf(mutualChapSecret)}
 	return h.change(ctx, c, "", func(ctx context.Context) error {
 		secret := win.NewSecret(mutualChapSecret)

@@ -45,14 +45,6 @@ func (b boundHost) WithSameUser(required bool) HostAPI {
 	return b
 }
 
-func (b boundHost) IsSMBMapped(remotePath string) (bool, error) {
-	return b.host.isMapped(b.ctx, remotePath)
-}
-
-func (b boundHost) NewSMBLink(remotePath, localPath string) error {
-	return b.host.newLink(b.ctx, remotePath, localPath)
-}
-
 func (b boundHost) NewSMBGlobalMapping(remotePath, username, password string) error {
 	return b.host.mapShare(b.ctx, remotePath, "", username, password)
 }
@@ -69,14 +61,8 @@ func (b boundHost) MapSMBShare(remotePath, localPath, username, password string)
 	return b.host.mapShare(b.ctx, remotePath, localPath, username, password)
 }
 
-func (b boundHost) Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error {
-	return b.host.exclusively(b.ctx, remotePath, localPath, do)
-}
-
 func (b boundHost) LinksGone(path string) { b.host.linksGone(b.ctx, path) }
 
 func (b boundHost) MappingFacts(remotePath string) MappingFacts {
 	return b.host.mappingFacts(remotePath)
 }
-
-func (b boundHost) LiveLinks(remotePath string) []string { return b.host.liveLinks(b.ctx, remotePath) }

@@ -136,7 +136,6 @@ func (a action) String() string {
 	return [...]string{"keep, fail", "keep, succeed", "create", "recreate", "ask Windows"}[a]
 }
 
-// decision is an action and the reason for it.
 type decision struct {
 	action action
 	why    string

@@ -54,7 +54,6 @@ type change struct {
 	sameUser bool
 }
 
-// Objects implements queue.Change.
 func (c change) Objects() []string { return []string{c.server} }
 
 // Fresh implements queue.Change. A removal that has begun may have been stopped by a link that
@@ -80,7 +79,8 @@ func (h host) change(ctx context.Context, c change, do func(ctx context.Context)
 	return winerr.Wrap(c.op, c.object(), h.state.changes.Do(ctx, c, workLimit, do))
 }
 
-func (h host) isMapped(ctx context.Context, remotePath string) (bool, error) {
+func (b boundHost) IsSMBMapped(remotePath string) (bool, error) {
+	ctx, h := b.ctx, b.host
 	const op = "look for SMB mapping"
 	remote, err := unc.Parse(op, remotePath)
 	if err != nil {
@@ -130,7 +130,8 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 	return err
 }
 
-func (h host) newLink(ctx context.Context, remotePath, localPath string) error {
+func (b boundHost) NewSMBLink(remotePath, localPath string) error {
+	ctx, h := b.ctx, b.host
 	remote, local, err := h.check(opLink, remotePath, localPath)
 	switch {
 	case err != nil:
@@ -150,8 +151,9 @@ func (h host) newLink(ctx context.Context, remotePath, localPath string) error {
 	})
 }
 
-// exclusively does something about a link to a share when it is the turn of its server.
-func (h host) exclusively(ctx context.Context, remotePath, localPath string, do func(ctx context.Context) error) error {
+// Exclusively does something about a link to a share when it is the turn of its server.
+func (b boundHost) Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error {
+	ctx, h := b.ctx, b.host
 	remote, err := unc.Parse(opCheck, remotePath)
 	if err != nil {
 		return err

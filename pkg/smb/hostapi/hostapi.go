@@ -5,9 +5,7 @@
 // own for tests. The package clause is older than the directory's name and stays, so that
 // existing imports compile; import it as smbapi.
 //
-// It compiles on every system. On systems other than Windows the methods of the host that New
-// returns fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
-// pkg/winsim instead. All hosts made here are safe for concurrent use.
+// All hosts made here are safe for concurrent use.
 package api
 
 import (
@@ -117,7 +115,6 @@ func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
 // know about each other's calls.
 func NewOn(m win.Machine) HostAPI { return newHost(m, &machineState{}) }
 
-// thisMachine is the state of the machine this program runs on.
 var thisMachine machineState
 
 func newHost(m win.Machine, s *machineState) boundHost {

@@ -57,7 +57,6 @@ func (f folder) leadsTo(ctx context.Context, remote unc.Path) (bool, error) {
 		"it is a link to %s, not to %s; remove it with Rmdir first", point.Target(), remote.Directory())
 }
 
-// link creates the link and remembers it.
 func (h host) link(ctx context.Context, remote unc.Path, f folder) error {
 	if f.Dir == nil {
 		return nil

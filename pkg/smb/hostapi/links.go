@@ -48,7 +48,6 @@ func (l *links) add(share string, added link) (crowded bool) {
 	return len(l.byShare[share]) > max(uncheckedLinks, l.checkAbove[share])
 }
 
-// checked notes that all links of a share were checked.
 func (l *links) checked(share string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

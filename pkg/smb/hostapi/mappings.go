@@ -66,7 +66,6 @@ func (m *mappings) gone(share string) {
 	delete(m.broken, share)
 }
 
-// works notes that a mapping works.
 func (m *mappings) works(share string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

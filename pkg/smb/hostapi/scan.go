@@ -39,10 +39,8 @@ type scans struct {
 // scanOf is a scan of a set of working directories. Callers join the one that runs.
 type scanOf string
 
-// Objects implements queue.Change.
 func (s scanOf) Objects() []string { return []string{string(s)} }
 
-// Fresh implements queue.Change.
 func (scanOf) Fresh() bool { return false }
 
 // ended is how a scan ended, and when.

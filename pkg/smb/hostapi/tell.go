@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
@@ -38,8 +36,9 @@ func (h host) mappingFacts(remotePath string) MappingFacts {
 	return MappingFacts{Created: ours, User: by.name, Private: by.private, RemovalWaits: h.state.links.isPostponed(remote)}
 }
 
-// liveLinks forgets no link: only removals do.
-func (h host) liveLinks(ctx context.Context, remotePath string) []string {
+// LiveLinks forgets no link: only removals do.
+func (b boundHost) LiveLinks(remotePath string) []string {
+	ctx, h := b.ctx, b.host
 	remote, err := unc.Parse(opTell, remotePath)
 	if err != nil {
 		return nil

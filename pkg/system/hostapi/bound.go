@@ -31,15 +31,3 @@ func (b boundHost) OnlyServices(list *servicelist.List) HostAPI {
 	b.host.list = list
 	return b
 }
-
-func (b boundHost) GetBIOSSerialNumber() (string, error) { return b.host.serialNumber(b.ctx) }
-
-func (b boundHost) GetService(name string) (*ServiceInfo, error) {
-	return b.host.service(b.ctx, name)
-}
-
-func (b boundHost) StartService(name string) error { return b.host.startService(b.ctx, name) }
-
-func (b boundHost) StopService(name string, force bool) error {
-	return b.host.stopService(b.ctx, name, force)
-}

@@ -5,9 +5,7 @@
 // their own for tests. The package clause is older than the directory's name and
 // stays, so that existing imports compile; import it as systemapi.
 //
-// It compiles on every system. On other systems than Windows the methods of the host that New
-// returns fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
-// pkg/winsim instead. All hosts made here are safe for concurrent use.
+// All hosts made here are safe for concurrent use.
 package api
 
 import (

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"strings"
 
 	"k8s.io/klog/v2"
@@ -12,11 +11,12 @@ import (
 
 const opSerial = "get BIOS serial number"
 
-// serialNumber reads the table of the firmware, which is a read of memory. Win32_BIOS takes its
+// GetBIOSSerialNumber reads the table of the firmware, which is a read of memory. Win32_BIOS takes its
 // serial number from the same table, and is asked only where the table has none or cannot be
 // read.
 // https://learn.microsoft.com/windows/win32/cimwin32prov/win32-bios
-func (h host) serialNumber(ctx context.Context) (string, error) {
+func (b boundHost) GetBIOSSerialNumber() (string, error) {
+	ctx, h := b.ctx, b.host
 	table, failure := h.m.FirmwareTable(ctx)
 	if failure != nil && winerr.CodeOf(failure) == 0 { // not an answer of Windows
 		return "", winerr.Wrap(opSerial, "", failure)

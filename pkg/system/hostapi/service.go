@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -9,8 +8,9 @@ import (
 
 const opGet = "get service"
 
-// service asks Windows twice. The service may change in between.
-func (h host) service(ctx context.Context, name string) (*ServiceInfo, error) {
+// GetService asks Windows twice. The GetService may change in between.
+func (b boundHost) GetService(name string) (*ServiceInfo, error) {
+	ctx, h := b.ctx, b.host
 	config, err := h.m.ServiceConfig(ctx, name)
 	if err != nil {
 		return nil, failed(opGet, name, err)

@@ -9,9 +9,10 @@ import (
 
 const opStart = "start service"
 
-// startService starts a service and waits until it runs. The service manager starts what it
+// StartService starts a service and waits until it runs. The service manager starts what it
 // depends on.
-func (h host) startService(ctx context.Context, name string) error {
+func (b boundHost) StartService(name string) error {
+	ctx, h := b.ctx, b.host
 	return h.change(ctx, opStart, name, func() error { return h.start(ctx, name) })
 }
 

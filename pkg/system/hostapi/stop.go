@@ -12,9 +12,10 @@ import (
 
 const opStop = "stop service"
 
-// stopService stops a service and waits until it has stopped, with force also those that depend
+// StopService stops a service and waits until it has stopped, with force also those that depend
 // on it.
-func (h host) stopService(ctx context.Context, name string, force bool) error {
+func (b boundHost) StopService(name string, force bool) error {
+	ctx, h := b.ctx, b.host
 	return h.change(ctx, opStop, name, func() error { return h.stop(ctx, name, force) })
 }
 

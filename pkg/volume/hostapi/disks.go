@@ -10,7 +10,8 @@ import (
 
 const opDisk = "get disk of volume"
 
-func (h host) diskNumber(ctx context.Context, volumeID string) (uint32, error) {
+func (b boundHost) GetDiskNumberFromVolumeID(volumeID string) (uint32, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opDisk, volumeID)
 	if err != nil {
 		return 0, err

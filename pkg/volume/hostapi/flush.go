@@ -12,9 +12,10 @@ import (
 
 const opFlush = "write cache of volume"
 
-// writeVolumeCache may take minutes on a slow disk. It does not join a flush that has begun,
+// WriteVolumeCache may take minutes on a slow disk. It does not join a flush that has begun,
 // which may miss what was written since. Callers that wait for the next flush share it.
-func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
+func (b boundHost) WriteVolumeCache(volumeID string) error {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opFlush, volumeID)
 	if err != nil {
 		return err

@@ -118,7 +118,6 @@ func missing(err error) bool {
 // that arrives.
 var busyBackoff = win.Backoff{First: time.Second, Longest: time.Second, Limit: 2 * time.Second}
 
-// formatMethod is one of Windows' methods to format a volume.
 type formatMethod func(context.Context, win.VolumeID, win.FormatOptions) error
 
 // formatBy formats a volume by one of the two methods, if there is nothing on it. It looks

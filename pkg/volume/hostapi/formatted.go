@@ -17,7 +17,8 @@ const (
 	rawName = "RAW" // the driver for volumes that no file system recognised
 )
 
-func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, error) {
+func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opFormatted, volumeID)
 	if err != nil {
 		return false, err
@@ -29,7 +30,6 @@ func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, err
 	return found == hasFileSystem, err
 }
 
-// content is what is on a volume.
 type content int
 
 const (

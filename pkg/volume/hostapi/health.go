@@ -134,7 +134,8 @@ type running struct {
 	since time.Time
 }
 
-func (h host) health(ctx context.Context, volumeID string) (Health, error) {
+func (b boundHost) Health(volumeID string) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opHealth, volumeID)
 	if err != nil {
 		return Health{}, err
@@ -282,7 +283,8 @@ func NewDiskHealth(number uint32, of win.DiskHealth) DiskHealth {
 	return d
 }
 
-func (h host) scan(ctx context.Context, volumeID string) (Health, error) {
+func (b boundHost) Scan(volumeID string) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opScan, volumeID)
 	if err != nil {
 		return Health{}, err
@@ -314,8 +316,9 @@ func (h host) mendable(ctx context.Context, op string, id win.VolumeID) (Health,
 	return is, h.refuseSystemDisk(ctx, op, id)
 }
 
-// repair mends a volume: a spot fix mends what is noted, so that a scan goes before it.
-func (h host) repair(ctx context.Context, volumeID string, options RepairOptions) (Health, error) {
+// Repair mends a volume: a spot fix mends what is noted, so that a scan goes before it.
+func (b boundHost) Repair(volumeID string, options RepairOptions) (Health, error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opRepair, volumeID)
 	if err != nil {
 		return Health{}, err

@@ -68,7 +68,6 @@ func (w work) Objects() []string {
 
 const structures = "structures of "
 
-// Fresh implements queue.Change.
 func (w work) Fresh() bool { return w.fresh }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to
@@ -86,8 +85,9 @@ func (h host) change(ctx context.Context, w work, do func(ctx context.Context) e
 	return winerr.Wrap(w.op, w.object(), h.changes.Do(ctx, w, workLimit, do))
 }
 
-// exclusively does something about the folder of a volume when it is its turn.
-func (h host) exclusively(ctx context.Context, volumeID, path string, do func(ctx context.Context) error) error {
+// Exclusively does something about the folder of a volume when it is its turn.
+func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {
+	ctx, h := b.ctx, b.host
 	const op = "check mounted folder"
 	id, err := parseID(op, volumeID)
 	if err != nil {
@@ -124,7 +124,6 @@ func parseID(op, text string) (win.VolumeID, error) {
 	return id, nil
 }
 
-// failed describes a failed call on a volume.
 func failed(op string, id win.VolumeID, err error) error {
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady:

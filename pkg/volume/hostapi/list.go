@@ -24,9 +24,10 @@ var arrivalBackoff = win.Backoff{First: 100 * time.Millisecond, Longest: time.Se
 // arrived look blank. PartitionDisk takes as long before it writes a table.
 var rawBackoff = win.Backoff{First: 100 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 500 * time.Millisecond}
 
-// listVolumesOnDisk returns no volumes only if Windows shows none: some drivers take the first
+// ListVolumesOnDisk returns no volumes only if Windows shows none: some drivers take the first
 // id without checking how many there are, and an empty list crashes them.
-func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error) {
+func (b boundHost) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, error) {
+	ctx, h := b.ctx, b.host
 	found, err := h.arrivedVolumes(ctx, diskNumber, partitionNumber)
 	if err != nil {
 		return nil, listFailed(diskNumber, err)
@@ -38,9 +39,10 @@ func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber
 	return ids, nil
 }
 
-// onlyVolumeOnDisk returns the volume of a disk that has no other, and whose partition table
+// OnlyVolumeOnDisk returns the volume of a disk that has no other, and whose partition table
 // agrees: the volume of another partition may not be there yet.
-func (h host) onlyVolumeOnDisk(ctx context.Context, diskNumber uint32) (string, error) {
+func (b boundHost) OnlyVolumeOnDisk(diskNumber uint32) (string, error) {
+	ctx, h := b.ctx, b.host
 	found, err := h.arrivedVolumes(ctx, diskNumber, 0)
 	object := fmt.Sprintf("disk %d", diskNumber)
 	switch {

@@ -17,10 +17,11 @@ const (
 	opClosest = "get closest volume of"
 )
 
-// mountedVolume follows links, such as from a pod's folder to the folder where the volume is
+// GetVolumeIDFromTargetPath follows links, such as from a pod's folder to the folder where the volume is
 // mounted. It reads only the links, so the volume may be offline or have no file system. One that is
 // certainly gone is not mounted.
-func (h host) mountedVolume(ctx context.Context, targetPath string) (string, error) {
+func (b boundHost) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
+	ctx, h := b.ctx, b.host
 	path := targetPath
 	for range win.MaxLinks {
 		if _, hasParent := winpath.Parent(path); !hasParent {
@@ -74,11 +75,12 @@ func notMounted(op, targetPath, format string, args ...any) error {
 	return winerr.New(winerr.NotFound, op, targetPath, "no mounted volume can be found because it does not exist: "+format, args...)
 }
 
-// closestVolume lets Windows find the volume of a path, if no policy limits where links may
+// GetClosestVolumeIDFromTargetPath lets Windows find the volume of a path, if no policy limits where links may
 // lead. If Windows cannot, because the path does not exist yet or a volume on the way does
-// not answer, closestVolume follows links itself and goes up the path until it finds a
+// not answer, GetClosestVolumeIDFromTargetPath follows links itself and goes up the path until it finds a
 // volume.
-func (h host) closestVolume(ctx context.Context, targetPath string) (string, error) {
+func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
+	ctx, h := b.ctx, b.host
 	if h.limits == nil {
 		switch id, err := h.volumeAt(ctx, win.Following(targetPath)); {
 		case err == nil:
@@ -100,7 +102,6 @@ func (h host) closestVolume(ctx context.Context, targetPath string) (string, err
 	return h.volumeOf(ctx, targetPath, at)
 }
 
-// volumeAt returns the volume on which the file at a path lies.
 func (h host) volumeAt(ctx context.Context, path win.Path) (win.VolumeID, error) {
 	location, err := h.m.Location(ctx, path)
 	if err != nil {
@@ -135,7 +136,6 @@ func (h host) volumeOf(ctx context.Context, targetPath string, at win.Path) (str
 	}
 }
 
-// volumeOfDrive returns the volume that has a drive letter.
 func (h host) volumeOfDrive(ctx context.Context, op, targetPath, root string) (string, error) {
 	id, err := h.m.VolumeOfDrive(ctx, root)
 	if errors.Is(err, winerr.NotFound) {

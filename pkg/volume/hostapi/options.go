@@ -112,7 +112,6 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// parseRootAccess returns the access list of a root directory.
 func parseRootAccess(text string) (string, error) {
 	switch text {
 	case "":

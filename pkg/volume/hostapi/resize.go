@@ -16,7 +16,8 @@ const (
 	mebibyte = 1 << 20
 )
 
-func (h host) resizeVolume(ctx context.Context, volumeID string, sizeBytes int64) error {
+func (b boundHost) ResizeVolume(volumeID string, sizeBytes int64) error {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opResize, volumeID)
 	if err != nil {
 		return err
@@ -58,7 +59,6 @@ type partitionLocation struct {
 	offset          int64
 }
 
-// partitionOf returns the partition that a volume is.
 func (h host) partitionOf(ctx context.Context, id win.VolumeID) (partitionLocation, error) {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	if err != nil && !unknown(err) {

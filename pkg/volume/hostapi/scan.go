@@ -23,7 +23,6 @@ const (
 	hangLimit = 5 * time.Second
 )
 
-// volumeScan asks volumes whether they are on a disk.
 type volumeScan struct {
 	host
 	disk uint32
@@ -79,7 +78,6 @@ func (h host) scanVolumes(ctx context.Context, disk uint32, layout win.DriveLayo
 	}
 }
 
-// next returns a volume that was not asked yet.
 func (s *volumeScan) next(ctx context.Context) (id win.VolumeID, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +88,6 @@ func (s *volumeScan) next(ctx context.Context) (id win.VolumeID, ok bool) {
 	return id, true
 }
 
-// ask asks one volume.
 func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
 	limited, cancel := context.WithTimeout(ctx, hangLimit)
 	defer cancel()

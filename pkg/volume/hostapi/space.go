@@ -214,7 +214,6 @@ func used(style win.PartitionStyle, p win.Partition) bool {
 	return p.Type != win.GUID{}
 }
 
-// maxLength is the greatest length that the partition can have.
 func (s partitionSpace) maxLength() int64 {
 	return (min(s.end, s.ntfsEnd) - s.offset) / s.sector * s.sector
 }

@@ -1,16 +1,15 @@
 package api
 
 import (
-	"context"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 const opStats = "get stats of volume"
 
-// volumeStats asks for the volume as a whole, regardless of user quotas.
+// GetVolumeStats asks for the volume as a whole, regardless of user quotas.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getdiskfreespaceexw
-func (h host) volumeStats(ctx context.Context, volumeID string) (total, used int64, err error) {
+func (b boundHost) GetVolumeStats(volumeID string) (total, used int64, err error) {
+	ctx, h := b.ctx, b.host
 	id, err := parseID(opStats, volumeID)
 	if err != nil {
 		return 0, 0, err

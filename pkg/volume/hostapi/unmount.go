@@ -49,8 +49,9 @@ func (h host) unmount(ctx context.Context, w work) error {
 	return nil
 }
 
-// unmountGone leaves alone what is not the mounted folder of a volume that is certainly gone.
-func (h host) unmountGone(ctx context.Context, path string) error {
+// UnmountGone leaves alone what is not the mounted folder of a volume that is certainly gone.
+func (b boundHost) UnmountGone(path string) error {
+	ctx, h := b.ctx, b.host
 	_, link, err := h.files().Link(ctx, opUnmount, path)
 	if errors.Is(err, winerr.NotFound) {
 		return nil
@@ -137,8 +138,9 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 // lossError is a loss, as the result of a change that callers share.
 type lossError struct{ error }
 
-// flushMounted does the first half of unmount.
-func (h host) flushMounted(ctx context.Context, volumeID, path string) (loss string, err error) {
+// FlushToUnmount does the first half of unmount.
+func (b boundHost) FlushToUnmount(volumeID, path string) (loss string, err error) {
+	ctx, h := b.ctx, b.host
 	err = h.atFolder(ctx, opFlush, volumeID, path, policy.Unmount, func(ctx context.Context, w work) error {
 		entry, at, err := h.open(ctx, w, policy.Unmount)
 		if err != nil {

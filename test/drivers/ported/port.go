@@ -11,8 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"go/scanner"
-	"go/token"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -179,8 +177,7 @@ func (t *tree) writeModule(ctx context.Context, root string) error {
 	if err := writeSums(filepath.Join(t.dir, "go.sum"), sums); err != nil {
 		return err
 	}
-	err = t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
-	return err
+	return t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
 }
 
 // writeSums writes the lines of several files, each line once.
@@ -197,7 +194,6 @@ func writeSums(to string, from []string) error {
 	return os.WriteFile(to, []byte(strings.Join(slices.Compact(lines), "")), 0o600)
 }
 
-// A build is what is built of a port.
 type build string
 
 const (
@@ -332,9 +328,8 @@ func (p port) files(root string) ([]string, error) {
 
 // buildForWindows builds the driver's program.
 func (t *tree) buildForWindows(ctx context.Context) error {
-	err := t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
+	return t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
 		t.flags(program, "build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
-	return err
 }
 
 // test runs the port's tests, and returns what they say.
@@ -372,59 +367,8 @@ func (t *tree) goCommand(ctx context.Context, env []string, args ...string) erro
 	return nil
 }
 
-// lines returns how many lines of code a driver loses and gets with the port.
-func (t *tree) lines(root string) (deleted, added int, err error) {
-	for _, name := range t.deleted {
-		content, err := os.ReadFile(filepath.Join(t.sources, name))
-		if err != nil {
-			return 0, 0, err
-		}
-		deleted += linesOfCode(content)
-	}
-	files, err := t.files(root)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, name := range files {
-		if isTest(name) {
-			continue
-		}
-		content, err := os.ReadFile(filepath.Join(root, "test", "drivers", "ported", "testdata", t.name, name))
-		if err != nil {
-			return 0, 0, err
-		}
-		added += linesOfCode(content)
-	}
-	for _, e := range t.edits {
-		deleted += linesOfCode([]byte(e.old))
-		added += linesOfCode([]byte(e.text))
-	}
-	return deleted, added, nil
-}
-
 // isTest reports whether a file of a port is part of its test: it is in the package ported, or it is
 // the file of another package with which the test makes a node service.
 func isTest(name string) bool {
 	return filepath.Dir(name) == "ported" || filepath.Base(name) == "ported.go"
-}
-
-// linesOfCode counts the lines of Go code without blank lines and comments.
-func linesOfCode(source []byte) int {
-	file := token.NewFileSet().AddFile("", -1, len(source))
-	var s scanner.Scanner
-	s.Init(file, source, nil, 0)
-	lines := map[int]bool{}
-	for {
-		pos, kind, text := s.Scan()
-		switch {
-		case kind == token.EOF:
-			return len(lines)
-		case kind == token.SEMICOLON && text == "\n": // which the scanner added
-			continue
-		}
-		first := file.Line(pos)
-		for line := range strings.Count(text, "\n") + 1 {
-			lines[first+line] = true
-		}
-	}
 }

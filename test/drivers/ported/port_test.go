@@ -9,20 +9,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
-func TestLinesOfCode(t *testing.T) {
-	for source, want := range map[string]int{
-		"":                                0,
-		"// comment\n\npackage p\n":       1,
-		"package p\n\n/* a\nb */ var x\n": 2,
-		"package p\nvar x = `a\nb\n`\n":   4,
-		"package p\n\nfunc f() {\n\t// c\n\n\tg() // h\n}\n": 4,
-	} {
-		if got := linesOfCode([]byte(source)); got != want {
-			t.Errorf("%q has %d lines, want %d", source, got, want)
-		}
-	}
-}
-
 // TestPorts compares the ports with the files in testdata.
 func TestPorts(t *testing.T) {
 	root := filepath.Join("..", "..", "..")

@@ -32,7 +32,6 @@ const (
       - volume: {id: 5ba7e000-0000-4000-8000-000000000001, files: [{path: precious.txt, content: precious}]}`
 )
 
-// movedVolume is the GUID of the volume with data.
 const movedVolume = "5ba7e000-0000-4000-8000-000000000001"
 
 // delays is how long the machine takes for things: fields of a model.

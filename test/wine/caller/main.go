@@ -13,7 +13,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/call"
 )
 
-// timeout is that of all calls together.
 const timeout = 2 * time.Minute
 
 func main() {

@@ -340,7 +340,7 @@ func rawCall(t *testing.T, callers int) func(ctx context.Context, caller int) er
 	}
 }
 
-// lines writes the figures in the form of benchmarks, which hack/benchreport reads.
+// lines writes the figures in the form of benchmarks, which benchstat reads.
 func lines(servers []*server) string {
 	var b strings.Builder
 	for _, s := range servers {

@@ -9,7 +9,6 @@ import (
 	"syscall"
 )
 
-// open are the prefixes that are open.
 var open sync.Map // of *Prefix
 
 // CloseOnSignal closes all prefixes when this process is interrupted or terminated, before

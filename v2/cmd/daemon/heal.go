@@ -63,7 +63,6 @@ type healer struct {
 	logged map[string]node.StaleMount
 }
 
-// Heal implements grpcapi.Healer.
 func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
 	found, err := h.Node.Heal(ctx, o)
 	if err != nil {
@@ -113,7 +112,6 @@ func (h *healer) log(logger klog.Logger, found *node.Healing) {
 // refusal is the healer of a daemon that leaves stale mounts alone.
 type refusal struct{}
 
-// Heal implements grpcapi.Healer.
 func (refusal) Heal(context.Context, node.HealOptions) (*node.Healing, error) {
 	return nil, winerr.New(winerr.InUse, "heal node", "", "the daemon runs with -heal-stale-mounts=off; restart it with report or remove")
 }

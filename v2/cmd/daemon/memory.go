@@ -29,7 +29,6 @@ func (m *memoryLimit) String() string {
 	return fmt.Sprintf("%dMiB", int64(*m)>>20)
 }
 
-// Set implements flag.Value.
 func (m *memoryLimit) Set(value string) error {
 	if value == "off" {
 		*m = math.MaxInt64

@@ -78,7 +78,6 @@ func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
 	return code
 }
 
-// execution is one execution of a program.
 type execution struct {
 	Program
 	args           []string
@@ -148,7 +147,6 @@ func (e *execution) parse() (*flag.FlagSet, error) {
 	return set, cmp.Or(e.flags.Check(), e.logs.check())
 }
 
-// isServiceFlag reports whether an argument makes the program a service.
 func isServiceFlag(arg string) bool {
 	name, value, hasValue := cutFlag(arg)
 	on, err := strconv.ParseBool(value)

@@ -43,7 +43,6 @@ type storage struct {
 	event    func(hurts bool, text string) // may be nil
 }
 
-// annotate adds it to a description.
 func (s *storage) annotate(node *extensionv1.Node) {
 	node.FullPercent, node.FullBytes = s.limits.Percent, s.limits.Bytes
 	s.history.Fill(node)

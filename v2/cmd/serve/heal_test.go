@@ -268,8 +268,7 @@ func TestHeal_Kubelet(t *testing.T) {
 	if failed := s.stageAll(); failed != nil {
 		t.Fatal(failed)
 	}
-	s.wait(2 * time.Hour) // a link of less than an hour before a restart may be one after it, if the clock was set
-	s.node.Reboot()       // the iSCSI session and the credentials of the share are gone
+	s.node.Reboot() // the iSCSI session and the credentials of the share are gone
 	s.serve(serve.Config{})
 	s.wait(time.Hour)
 	for range 3 {
@@ -306,7 +305,7 @@ func TestHeal_Modes(t *testing.T) {
 			if failed := s.stageAll(); failed != nil {
 				t.Fatal(failed)
 			}
-			s.wait(2 * time.Hour)
+			s.wait(2 * time.Hour) // a volume of less than an hour before may be one after it, if the clock was set
 			s.node.Reboot()
 			s.wait(20 * time.Minute)
 			seen := make(looks, 10)

@@ -16,7 +16,6 @@ type volume struct {
 	remote string // \\server\share or a folder in it
 }
 
-// volumeOf returns the volume with a handle.
 func volumeOf(handle string) (volume, error) {
 	switch kind, name, _ := strings.Cut(handle, "/"); {
 	case kind == "disk" && name != "":

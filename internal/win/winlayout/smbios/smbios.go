@@ -79,7 +79,6 @@ func SerialNumber(raw []byte) string {
 	return ""
 }
 
-// structure is one structure of a table.
 type structure struct {
 	formatted []byte // at least the header
 	strings   []byte // each ended by a NUL, but perhaps the last

@@ -38,7 +38,6 @@ type Caller struct {
 	volume string // the last id that was answered, in JSON
 }
 
-// volumeIDs finds ids of volumes in JSON.
 var volumeIDs = regexp.MustCompile(`"\\\\\\\\\?\\\\Volume\{[^"]*"`)
 
 // Do makes a call to the endpoint where clients find it, once there is one: a method such

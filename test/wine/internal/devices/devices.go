@@ -80,7 +80,6 @@ func Model(preset string) (winsim.Model, error) {
 	return model, nil
 }
 
-// station answers for a device.
 type station interface {
 	answer(ctx context.Context, r exchange.Request) ([]byte, error)
 }

@@ -28,7 +28,6 @@ const (
 	storageQueryProperty = 0x002D1400
 )
 
-// disk answers for a disk.
 type disk struct {
 	machine *winsim.Node
 	device  win.Device

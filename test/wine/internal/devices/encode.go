@@ -12,12 +12,16 @@ import (
 
 var le = binary.LittleEndian
 
-func encodeDeviceNumber(n win.DeviceNumber) []byte {
-	b := make([]byte, 12)
-	le.PutUint32(b[0:], uint32(n.Type))
-	le.PutUint32(b[4:], n.Number)
-	le.PutUint32(b[8:], n.Partition)
+// pack lays values of fixed size one behind the other, without alignment.
+func pack(values ...any) (b []byte) {
+	for _, value := range values {
+		b, _ = binary.Append(b, le, value) // fails only for other types
+	}
 	return b
+}
+
+func encodeDeviceNumber(n win.DeviceNumber) []byte {
+	return pack(uint32(n.Type), n.Number, n.Partition)
 }
 
 // encodeDeviceDescriptor builds a STORAGE_DEVICE_DESCRIPTOR, with the texts behind it.
@@ -46,16 +50,12 @@ func encodeDeviceIdentifiers(identifiers []win.DeviceIdentifier) []byte {
 	le.PutUint32(b[8:], uint32(len(identifiers)))
 	for i, identifier := range identifiers {
 		size := (value + len(identifier.Value) + 3) &^ 3
-		entry := make([]byte, size)
-		le.PutUint32(entry[0:], uint32(identifier.CodeSet))
-		le.PutUint32(entry[4:], uint32(identifier.Type))
-		le.PutUint16(entry[8:], uint16(len(identifier.Value)))
-		if i < len(identifiers)-1 {
-			le.PutUint16(entry[10:], uint16(size))
+		next := size
+		if i == len(identifiers)-1 {
+			next = 0
 		}
-		le.PutUint32(entry[12:], identifier.Association)
-		copy(entry[value:], identifier.Value)
-		b = append(b, entry...)
+		entry := pack(uint32(identifier.CodeSet), uint32(identifier.Type), uint16(len(identifier.Value)), uint16(next), identifier.Association, identifier.Value)
+		b = append(b, append(entry, make([]byte, size-len(entry))...)...)
 	}
 	return describe(b, len(b))
 }
@@ -77,35 +77,25 @@ func describe(b []byte, version int) []byte {
 }
 
 func encodeSCSIAddress(a win.SCSIAddress) []byte {
-	b := make([]byte, 8)
-	le.PutUint32(b[0:], 8)
-	b[4], b[5], b[6], b[7] = a.Port, a.Path, a.Target, a.LUN
-	return b
+	return pack(uint32(8), a.Port, a.Path, a.Target, a.LUN)
 }
 
 // encodeDiskGeometry builds a DISK_GEOMETRY_EX without the data behind it.
 func encodeDiskGeometry(g win.DiskGeometry) []byte {
-	const tracks, sectors = 255, 63
-	b := make([]byte, 40)
-	le.PutUint64(b[0:], uint64(g.Size)/(uint64(g.BytesPerSector)*tracks*sectors))
-	le.PutUint32(b[8:], 12) // FixedMedia
-	le.PutUint32(b[12:], tracks)
-	le.PutUint32(b[16:], sectors)
-	le.PutUint32(b[20:], g.BytesPerSector)
-	le.PutUint64(b[24:], uint64(g.Size))
-	return b
+	const tracks, sectors, fixedMedia = 255, 63, 12
+	cylinders := uint64(g.Size) / (uint64(g.BytesPerSector) * tracks * sectors)
+	return pack(cylinders, uint32(fixedMedia), uint32(tracks), uint32(sectors), g.BytesPerSector, g.Size, uint64(0))
 }
 
 func encodeDiskAttributes(a win.DiskAttributes) []byte {
-	b := make([]byte, 16)
-	le.PutUint32(b[0:], 16)
+	bits := uint64(0)
 	if a.Offline {
-		b[8] |= 1
+		bits |= 1
 	}
 	if a.ReadOnly {
-		b[8] |= 2
+		bits |= 2
 	}
-	return b
+	return pack(uint64(16), bits)
 }
 
 // encodeDriveLayout builds a DRIVE_LAYOUT_INFORMATION_EX, also of a disk without a table,
@@ -121,44 +111,22 @@ func encodeDriveLayout(l win.DriveLayout) ([]byte, error) {
 }
 
 func encodeVolumeExtents(extents []win.Extent) []byte {
-	b := make([]byte, 8, 8+24*len(extents))
-	le.PutUint32(b[0:], uint32(len(extents)))
+	b := pack(uint64(len(extents)))
 	for _, e := range extents {
-		entry := make([]byte, 24)
-		le.PutUint32(entry[0:], e.Disk)
-		le.PutUint64(entry[8:], uint64(e.Offset))
-		le.PutUint64(entry[16:], uint64(e.Length))
-		b = append(b, entry...)
+		b = append(b, pack(uint64(e.Disk), e.Offset, e.Length)...)
 	}
 	return b
 }
 
 func encodeNTFSVolumeData(d win.NTFSVolumeData) []byte {
-	b := make([]byte, 96)
-	le.PutUint64(b[8:], uint64(d.Sectors))
-	le.PutUint64(b[16:], uint64(d.TotalClusters))
-	le.PutUint64(b[24:], uint64(d.FreeClusters))
-	le.PutUint32(b[40:], d.BytesPerSector)
-	le.PutUint32(b[44:], d.BytesPerCluster)
-	le.PutUint32(b[48:], 1024) // BytesPerFileRecordSegment
-	return b
+	const bytesPerFileRecordSegment = uint32(1024)
+	return pack(uint64(0), d.Sectors, d.TotalClusters, d.FreeClusters, uint64(0), d.BytesPerSector, d.BytesPerCluster, bytesPerFileRecordSegment, [44]byte{})
 }
 
 func encodeReFSVolumeData(d win.NTFSVolumeData) []byte {
-	b := make([]byte, 152)
-	le.PutUint32(b[0:], 152)
-	le.PutUint64(b[24:], uint64(d.Sectors))
-	le.PutUint64(b[32:], uint64(d.TotalClusters))
-	le.PutUint64(b[40:], uint64(d.FreeClusters))
-	le.PutUint32(b[56:], d.BytesPerSector)
-	le.PutUint32(b[60:], d.BytesPerCluster)
-	return b
+	return pack(uint64(152), [16]byte{}, d.Sectors, d.TotalClusters, d.FreeClusters, uint64(0), d.BytesPerSector, d.BytesPerCluster, [88]byte{})
 }
 
 func encodeVolumeDirty(dirty bool) []byte {
-	b := make([]byte, 4)
-	if dirty {
-		b[0] = 1 // VOLUME_IS_DIRTY
-	}
-	return b
+	return pack(dirty, [3]byte{}) // VOLUME_IS_DIRTY is 1
 }

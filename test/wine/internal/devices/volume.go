@@ -124,10 +124,5 @@ func encodeAttributeInformation(fileSystem win.FileSystemInfo) []byte {
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddk/ns-ntddk-_file_fs_size_information
 func encodeSizeInformation(space win.Space) []byte {
 	const sector = 512
-	b := make([]byte, 24)
-	le.PutUint64(b[0:], uint64(space.Total/sector))
-	le.PutUint64(b[8:], uint64(space.Free/sector))
-	le.PutUint32(b[16:], 1) // SectorsPerAllocationUnit
-	le.PutUint32(b[20:], sector)
-	return b
+	return pack(space.Total/sector, space.Free/sector, uint32(1), uint32(sector)) // one sector per allocation unit
 }

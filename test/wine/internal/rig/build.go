@@ -23,7 +23,6 @@ const (
 	daemonFile     = "csi-proxy.exe"
 )
 
-// output is where they are built.
 const output = "bin/wine"
 
 // Build builds all files of a rig, into bin/wine.

@@ -30,7 +30,6 @@ type Config struct {
 	NoDaemon bool
 }
 
-// flags are those of the node server.
 func (c Config) flags() []string {
 	flags := append([]string{"-preset", c.Preset}, c.NodeServerFlags...)
 	if c.Files {

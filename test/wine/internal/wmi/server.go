@@ -33,7 +33,6 @@ func NewServer(namespaces Namespaces, log io.Writer) *Server {
 	return &Server{namespaces: namespaces, log: log, objects: map[uint64]object{}, last: locatorNumber}
 }
 
-// object is an object of the scripting interface.
 type object interface {
 	// get reads a property, or calls a method: scripts do not report these apart.
 	get(ctx context.Context, member string, args []any) (any, error)

@@ -103,7 +103,6 @@ func healthOf(machine win.Machine, list func(context.Context) ([]Values, error))
 	}
 }
 
-// volumes lists the volumes of a machine by the property that has their id.
 func volumes(machine win.Machine, property string) func(context.Context) ([]Values, error) {
 	return func(ctx context.Context) ([]Values, error) {
 		ids, err := machine.VolumeIDs(ctx)

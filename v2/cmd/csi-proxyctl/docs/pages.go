@@ -90,7 +90,6 @@ func escape(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `<`, `\<`, `*`, `\*`, `_`, `\_`).Replace(text)
 }
 
-// block writes text as a code block.
 func block(b *strings.Builder, text string) {
 	b.WriteByte('\n')
 	for line := range strings.SplitSeq(text, "\n") {

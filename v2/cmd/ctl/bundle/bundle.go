@@ -13,6 +13,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -51,34 +52,40 @@ type File struct {
 	Problem    string
 }
 
-// Collect makes the parts, one after the other, and calls begin before each. It never fails: the problem
-// of a part is in its file.
+// Collect makes the parts, all at once, so that a node that hangs costs the time of one part, and calls begin for each. It
+// never fails: the problem of a part is in its file.
 func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
-	files := make([]File, 0, len(parts))
-	for _, part := range parts {
+	files := make([]File, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
 		begin(part)
-		file := File{Name: part.Name, What: part.What}
-		limited, cancel := context.WithTimeout(ctx, PartTimeout)
-		err := limited.Err()
-		if err == nil {
-			file.Content, err = part.make(limited)
-		}
-		cancel()
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			file.Problem = "it took too long"
-		case err != nil:
-			file.Problem = strings.TrimSpace(err.Error())
-		case len(file.Content) == 0:
-			file.Problem = "it is empty"
-		}
-		if len(file.Content) > MaxPart {
-			file.Content = file.Content[:MaxPart]
-			file.Problem = strings.TrimPrefix(file.Problem+"; the rest is cut off", "; ")
-		}
-		files = append(files, file)
+		all.Go(func() { files[i] = part.file(ctx) })
 	}
+	all.Wait()
 	return files
+}
+
+func (p Part) file(ctx context.Context) File {
+	file := File{Name: p.Name, What: p.What}
+	ctx, cancel := context.WithTimeout(ctx, PartTimeout)
+	defer cancel()
+	err := ctx.Err()
+	if err == nil {
+		file.Content, err = p.make(ctx)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		file.Problem = "it took too long"
+	case err != nil:
+		file.Problem = strings.TrimSpace(err.Error())
+	case len(file.Content) == 0:
+		file.Problem = "it is empty"
+	}
+	if len(file.Content) > MaxPart {
+		file.Content = file.Content[:MaxPart]
+		file.Problem = strings.TrimPrefix(file.Problem+"; the rest is cut off", "; ")
+	}
+	return file
 }
 
 // Clean removes secrets from files, and names if hide is not nil. JSON stays JSON.

@@ -246,7 +246,7 @@ func TestNames_NoNode(t *testing.T) {
 // command lines and addresses.
 var secretShapes = []string{
 	"K: S", "K: \"S\"", "K: 'S'", "  - K: S", "K: &anchor S", "K: !!str S", "K: S # a comment", "K: [a, S]", "{a: b, K: S}",
-	"K: |\n  S", "K: |-\n  a\n\n  S", "K: >2+\n  a S", "K:\n  S", "  K:\n    a\n    S", "K:\n- a\n- S", "K: \"a\n  S\"", "K:\n  sub: a\n  other: S",
+	"K: |\n  S", "K: |-\n  a\n\n  S", "K: >2+\n  a S", "K:\n  S", "  K:\n    a\n    S", "K:\n- a\n- S", "K: \"a\n  S\"", "K:\n  sub: a\n  other: S", "- name: K\n  value: S", "- name: \"K\"\n  value: \"S\"",
 	`{"K":"S"}`, `{"K" : "S", "a": 1}`, "{\n\"K\":\n\"S\"\n}", "{\n  \"K\": [\n    \"a\",\n    \"S\"\n  ]\n}", "{\n\"K\": {\n\"a\": \"S\"\n}\n}",
 	`"{\"K\":\"S\"}"`, `"{\\\"K\\\":\\\"S\\\"}"`, `{"name":"K","value":"S"}`, `{"value":"S","name":"K"}`, `{"key": "K", "value": "S"}`, `{"K":{"value":"S"}}`, `{"K":null,"K":["S"]}`,
 	"$K = 'S'", `$K="S"`, "$K = @'\nS\n'@", "$K = @\"\na S\n\"@", "$h.K = 'S'", "$h['K'] = \"S\"", "@{ User = 'a'; K = 'S' }", "$K += 'S'", "if ($K -eq 'S') {",

@@ -121,6 +121,9 @@ func opened(line string) *openValue {
 // pem is a key, which has many lines. A log can begin or end in it.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)|\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`)
 
+// variable is a variable of a container in YAML: name: PASSWORD, and on the next line value: a.
+var variable = regexp.MustCompile(`(?im)((?:name|key):[ \t]*["']?[\w.-]*` + word + `[\w.-]*["']?[ \t\r]*\n\s*(?:- )?value:[ \t]*)\S.*$`)
+
 // mayHaveSecret reports whether a line in lower case has what is in every secret that the patterns find. Most
 // lines have nothing of it, and patterns are slow.
 var mayHaveSecret = hasAny(
@@ -141,6 +144,7 @@ func removeSecrets(text string) string {
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = pem.ReplaceAllString(text, removed)
 	}
+	text = variable.ReplaceAllString(text, "${1}"+removed)
 	var value *openValue
 	return eachLine(text, func(line string) string {
 		if value != nil && !message.MatchString(line) {

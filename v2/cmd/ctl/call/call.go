@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
 )
 
 // Client makes calls to one node. It is safe for concurrent use. The caller of New closes it.
@@ -82,11 +83,15 @@ func (e *UnfinishedError) Error() string { return e.Err.Error() }
 
 func (e *UnfinishedError) Unwrap() error { return e.Err }
 
-// Do makes a call. Request, response and method name are those of the newest version.
+// Do makes a call. Request, response and method name are those of the newest version. Group sim is the control service of
+// csi-proxy-sim.
 //
 // Errors are gRPC statuses, a *VersionError, an *UnfinishedError, or an
 // *endpoint.UnreachableError, also if the server ends during the call.
 func (c *Client) Do(ctx context.Context, group, method string, request, response proto.Message) error {
+	if group == endpoint.Control.Group {
+		return c.invoke(ctx, endpoint.Control, "/"+controlv1.Control_ServiceDesc.ServiceName+"/"+method, method != "DescribeNode", request, response)
+	}
 	name, target, err := c.find(ctx, group, method)
 	if err != nil {
 		return err
@@ -121,13 +126,6 @@ func (c *Client) Private(ctx context.Context, group, path string, request, respo
 	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]) && !dryRun(request), request, response)
 }
 
-// Control makes a call of the control service of csi-proxy-sim. path is its full name. Errors are
-// those of Do.
-func (c *Client) Control(ctx context.Context, path string, request, response proto.Message) error {
-	return c.invoke(ctx, endpoint.Control, path, !strings.HasSuffix(path, "/DescribeNode"), request, response)
-}
-
-// invoke makes a call on an endpoint.
 func (c *Client) invoke(ctx context.Context, name endpoint.Name, path string, changes bool, in, out proto.Message) error {
 	defer c.Begin(ctx, describe(path, in))()
 	conn, err := c.connect(ctx, name)
@@ -164,7 +162,6 @@ func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name,
 	return name, found, c.explainVersion(group, err)
 }
 
-// locate returns the endpoint to use for a group.
 func (c *Client) locate(ctx context.Context, group string) (endpoint.Name, error) {
 	if version := c.asked(group); version != "" {
 		return endpoint.Name{Group: group, Version: version}, nil
@@ -241,7 +238,6 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 	return conn, nil
 }
 
-// changes reports whether a method changes anything.
 func changes(method string) bool {
 	return !slices.ContainsFunc([]string{"Get", "List", "Is", "PathExists", "Discover"}, func(prefix string) bool {
 		return strings.HasPrefix(method, prefix)
@@ -292,7 +288,6 @@ func endedByServer(ctx context.Context, err error) bool {
 	return (s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded) && strings.Contains(s.Message(), "RST_STREAM")
 }
 
-// target is one method of one version.
 type target struct {
 	path          string // for gRPC
 	input, output protoreflect.MessageType
@@ -315,7 +310,17 @@ func resolve(name endpoint.Name, method string) (target, error) {
 	return target{path, input, output}, errors.Join(inErr, outErr)
 }
 
-// checkVersion returns a *VersionError if the group does not have the version.
+// Messages returns an empty request and response of a call.
+func Messages(group, method string) (request, response proto.Message) {
+	name := endpoint.Name{Group: group, Version: endpoint.Newest(group)}
+	found := serviceOf(name).Methods().ByName(protoreflect.Name(method))
+	empty := func(message protoreflect.MessageDescriptor) proto.Message {
+		kind, _ := protoregistry.GlobalTypes.FindMessageByName(message.FullName()) // generated code registers it
+		return kind.New().Interface()
+	}
+	return empty(found.Input()), empty(found.Output())
+}
+
 func checkVersion(name endpoint.Name) error {
 	versions := endpoint.Versions(name.Group)
 	if !slices.Contains(versions, name.Version) {
@@ -340,6 +345,9 @@ func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
 
 // serviceOf returns the service of a version, or nil.
 func serviceOf(name endpoint.Name) protoreflect.ServiceDescriptor {
+	if name.Group == endpoint.Control.Group {
+		return controlv1.File_github_com_kubernetes_csi_csi_proxy_v2_cmd_daemon_controlv1_api_proto.Services().Get(0)
+	}
 	file, err := protoregistry.GlobalFiles.FindFileByPath("github.com/kubernetes-csi/csi-proxy/client/api/" + name.String() + "/api.proto")
 	if err != nil {
 		return nil

@@ -79,7 +79,6 @@ func step(path string) string {
 	return strings.Join(words, " ")
 }
 
-// object names what a request is about.
 func object(request proto.Message) string {
 	message := request.ProtoReflect()
 	text := func(names ...protoreflect.Name) string {

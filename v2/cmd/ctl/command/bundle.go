@@ -28,7 +28,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// bundleOptions are the flags of support-bundle.
 type bundleOptions struct {
 	file, logFile, metrics, serviceName string
 	force, hideNames                    bool
@@ -55,7 +54,7 @@ command line. If the daemon runs in a container, pass --log-file and --metrics-a
   csi-proxyctl support-bundle --file ticket-4711.zip --hide-names
   csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error { return a.writeBundle(ctx, s, o) })
-	c.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write (default: csi-proxy-support-HOST-TIME.zip in this directory, without HOST if names are hidden)")
+	c.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write, or - for standard output (default: csi-proxy-support-HOST-TIME.zip in this directory, without HOST if names are hidden)")
 	_ = c.RegisterFlagCompletionFunc("file", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return []cobra.Completion{"zip"}, cobra.ShellCompDirectiveFilterFileExt
 	})
@@ -77,8 +76,11 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		o.file += now.UTC().Format("20060102-150405") + ".zip"
 	}
 	file, err := createBundle(o.file, o.force) // before the work, which takes time
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case o.file == standardOutput && a.env.Terminal:
+		return errors.New("standard output is a terminal, and a bundle is not text; redirect it, or pass another --file")
 	}
 	defer file.discard()
 	command, commandErr := a.serviceCommand(o.serviceName)
@@ -108,8 +110,16 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	})
 	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
 	files = slices.Insert(files, at+1, views...)
-	size, err := file.save(files, remark, now)
-	if err != nil {
+	var packed bytes.Buffer
+	if err := bundle.Write(&packed, files, remark, now); err != nil {
+		return err
+	}
+	if o.file == standardOutput {
+		fmt.Fprint(s.err, bundle.Contents(files)+remark)
+		_, err := a.env.Out.Write(packed.Bytes())
+		return err
+	}
+	if err := file.save(packed.Bytes()); err != nil {
 		return err
 	}
 	list := []output.Object{}
@@ -117,9 +127,12 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		list = append(list, output.Object{{Name: "name", Value: f.Name}, {Name: "content", Value: f.What}, {Name: "bytes", Value: len(f.Content)}, {Name: "problem", Value: f.Problem}})
 	}
 	return s.Value(output.Object{{Name: "file", Value: o.file}, {Name: "parts", Value: list}}, func() string {
-		return bundle.Contents(files) + remark + fmt.Sprintf("%s: written, %s\n", o.file, printable.Size(size))
+		return bundle.Contents(files) + remark + fmt.Sprintf("%s: written, %s\n", o.file, printable.Size(int64(packed.Len())))
 	})
 }
+
+// standardOutput is the --file for programs that store the bundle elsewhere, such as kubectl csi-proxy.
+const standardOutput = "-"
 
 // bundleFile is the file of a bundle while it is made. Only its owner can read it, except on Windows, where
 // the access list of the directory decides.
@@ -134,6 +147,8 @@ type bundleFile struct {
 func createBundle(name string, replace bool) (*bundleFile, error) {
 	old, err := os.Lstat(name)
 	switch {
+	case name == standardOutput:
+		return &bundleFile{saved: true}, nil
 	case err != nil: // it does not exist, or else the next call says why
 		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		return &bundleFile{File: file, name: name}, err
@@ -146,26 +161,20 @@ func createBundle(name string, replace bool) (*bundleFile, error) {
 	return &bundleFile{File: file, name: name}, err
 }
 
-// save writes the bundle and returns its size.
-func (f *bundleFile) save(files []bundle.File, remark string, now time.Time) (int64, error) {
-	var packed bytes.Buffer
-	if err := bundle.Write(&packed, files, remark, now); err != nil {
-		return 0, err
-	}
-	_, err := f.Write(packed.Bytes())
+func (f *bundleFile) save(packed []byte) error {
+	_, err := f.Write(packed)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, err
+		return err
 	}
 	if f.Name() != f.name {
 		if err := os.Rename(f.Name(), f.name); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	f.saved = true
-	return int64(packed.Len()), nil
+	return nil
 }
 
-// discard removes a file that was not saved.
 func (f *bundleFile) discard() {
 	if !f.saved {
 		_ = f.Close()
@@ -232,7 +241,6 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 	}
 }
 
-// lastCrash returns the trace of the last crash.
 func lastCrash(files []string) ([]byte, error) {
 	for _, file := range files {
 		if text, err := tail(file); err != nil && !errors.Is(err, fs.ErrNotExist) || len(text) > 0 {
@@ -242,7 +250,6 @@ func lastCrash(files []string) ([]byte, error) {
 	return nil, errors.New("there is no trace of one")
 }
 
-// recordedCalls returns the last calls of a recording.
 func recordedCalls(file string) ([]byte, error) {
 	if file == "" {
 		return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")

@@ -218,6 +218,10 @@ func TestSupportBundle_File(t *testing.T) {
 		t.Errorf("%v, %v: others can read it", info, err)
 	}
 	unzip(t, file)
+	r := write("-")
+	if _, err := zip.NewReader(strings.NewReader(r.out), int64(len(r.out))); err != nil || !strings.HasPrefix(r.err, "In the bundle:\n") {
+		t.Errorf("standard output: %v, %s", err, r.err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	interrupted := filepath.Join(dir, "interrupted.zip")

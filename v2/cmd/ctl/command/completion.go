@@ -104,7 +104,6 @@ func (a *app) registerCompletions(c *cobra.Command) {
 	}
 }
 
-// completing adapts a completer to cobra.
 func (a *app) completing(find completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.current = c

@@ -310,7 +310,6 @@ func isDangling(ctx context.Context, s *session, path string) bool {
 	})
 }
 
-// contentsLine counts what is in a directory.
 func contentsLine(list *extensionv1.Directory) string {
 	counts := map[string]int{}
 	for _, e := range list.GetEntries() {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -45,23 +46,17 @@ func (a *app) disk() *cobra.Command {
 			long:    "List the adapter, bus, target and LUN of all disks (ListDiskLocations).",
 			example: "  csi-proxyctl disk locations",
 		}, 0, diskLocations),
-		a.onDisk(page{
-			use:     "stats DISK",
-			short:   "Show the size of a disk",
-			long:    "Show the size of a disk (GetDiskStats).",
-			example: "  csi-proxyctl disk stats 3",
-		}, func(ctx context.Context, s *session, disk uint32) error {
-			request, response := &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &diskv1.GetDiskStatsResponse{}
-			return s.ask(ctx, "disk", "GetDiskStats", request, response, "disk=diskNumber", "sizeBytes=totalBytes", func() string { return output.Size(response.GetTotalBytes()) })
+		a.simple(simple{
+			page:   page{use: "stats DISK", short: "Show the size of a disk", example: "  csi-proxyctl disk stats 3"},
+			method: "disk/GetDiskStats", asked: "disk=diskNumber", answers: "sizeBytes=totalBytes",
+			text: func(m proto.Message) string { return output.Size(m.(*diskv1.GetDiskStatsResponse).GetTotalBytes()) },
 		}),
-		a.onDisk(page{
-			use:     "state DISK",
-			short:   "Show whether a disk is online",
-			long:    "Show whether a disk is online (GetDiskState).",
-			example: "  csi-proxyctl disk state 3",
-		}, func(ctx context.Context, s *session, disk uint32) error {
-			request, response := &diskv1.GetDiskStateRequest{DiskNumber: disk}, &diskv1.GetDiskStateResponse{}
-			return s.ask(ctx, "disk", "GetDiskState", request, response, "disk=diskNumber", "online=isOnline", func() string { return inventory.StateCell(response.GetIsOnline()).Text })
+		a.simple(simple{
+			page:   page{use: "state DISK", short: "Show whether a disk is online", example: "  csi-proxyctl disk state 3"},
+			method: "disk/GetDiskState", asked: "disk=diskNumber", answers: "online=isOnline",
+			text: func(m proto.Message) string {
+				return inventory.StateCell(m.(*diskv1.GetDiskStateResponse).GetIsOnline()).Text
+			},
 		}),
 		a.onDisk(page{
 			use:     "online DISK",
@@ -80,23 +75,18 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			example: "  csi-proxyctl disk writable 3",
 		}, func(ctx context.Context, s *session, disk uint32) error { return setDiskReadOnly(ctx, s, disk, false) }),
 		a.diskReadOnly(),
-		a.onDisk(page{
+		a.simple(simple{page: page{
 			use:     "partition DISK",
 			short:   "Create a partition table and one partition on a blank disk",
-			long:    "Create a partition table and one partition on a blank disk (PartitionDisk). Does nothing if the disk has a partition.",
+			long:    "Does nothing if the disk has a partition.",
 			example: "  csi-proxyctl disk partition 3",
-		}, func(ctx context.Context, s *session, disk uint32) error {
-			request := &diskv1.PartitionDiskRequest{DiskNumber: disk}
-			return s.change(ctx, "disk", "PartitionDisk", request, &diskv1.PartitionDiskResponse{}, fmt.Sprintf("disk %d", disk), "partitioned")
-		}),
-		a.leaf(page{
+		}, method: "disk/PartitionDisk", object: "disk {1}", done: "partitioned"}),
+		a.simple(simple{page: page{
 			use:     "rescan",
 			short:   "Find new disks and new sizes",
 			long:    "Find new disks and new sizes of disks (Rescan).",
 			example: "  csi-proxyctl disk rescan",
-		}, 0, func(ctx context.Context, s *session, _ []string) error {
-			return s.change(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{}, "disks", "rescanned")
-		}),
+		}, method: "disk/Rescan", object: "disks", done: "rescanned"}),
 	)
 }
 
@@ -123,7 +113,6 @@ func parseDisk(text string) (uint32, error) {
 	return uint32(number), nil
 }
 
-// noDisks is the note of an empty list.
 const noDisks = "no disks"
 
 func diskList(ctx context.Context, s *session, _ []string) error {

@@ -68,11 +68,14 @@ func diagnosis(p *output.Printer, found []doctor.Finding) string {
 		if f.Bad() {
 			bad++
 		}
-		f.Text, f.Remedy = output.Printable(f.Text), output.Printable(f.Remedy)
+		f.Text, f.Remedy, f.Advice = output.Printable(f.Text), output.Printable(f.Remedy), output.Printable(f.Advice)
 		level := cmp.Or(f.Severity.Words(), string(f.Level))
 		fmt.Fprintf(&b, "%s%s  %-19s  %s\n", p.Paint(levelStyles[f.Level], level), strings.Repeat(" ", len("hurts pods")-len(level)), f.Check, f.Text)
 		if f.Remedy != "" {
 			fmt.Fprintf(&b, "%34s%s\n", "", p.Paint(output.Bold, "→ "+f.Remedy))
+		}
+		if f.Advice != "" {
+			fmt.Fprintf(&b, "%36s%s\n", "", f.Advice)
 		}
 	}
 	var skipped []string

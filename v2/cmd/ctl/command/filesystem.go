@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,15 +23,12 @@ func (a *app) filesystem() *cobra.Command {
 C:/dir is C:\dir, and needs no quotes in any shell.`,
 		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 	},
-		a.leaf(page{
+		a.simple(simple{page: page{
 			use:     "exists PATH",
 			short:   "Show whether a path exists",
 			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
-		}, 1, func(ctx context.Context, s *session, args []string) error {
-			request, response := &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &filesystemv2alpha1.PathExistsResponse{}
-			return s.ask(ctx, "filesystem", "PathExists", request, response, "path", "exists", func() string { return strconv.FormatBool(response.GetExists()) })
-		}),
+		}, method: "filesystem/PathExists", asked: "path", answers: "exists"}),
 		a.leaf(page{
 			use:   "ls PATH",
 			short: "List a directory",
@@ -43,15 +39,12 @@ folder leads to.
 The published API has no such call, so this needs a csi-proxy that has its own.`,
 			example: `  csi-proxyctl fs ls 'C:\var\lib\kubelet\pods'`,
 		}, 1, listDir),
-		a.leaf(page{
+		a.simple(simple{page: page{
 			use:     "mkdir PATH",
 			short:   "Create a directory and its parents",
-			long:    "Create a directory and its parents (Mkdir). Does nothing if it exists.",
+			long:    "Does nothing if it exists.",
 			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
-		}, 1, func(ctx context.Context, s *session, args []string) error {
-			request := &filesystemv2alpha1.MkdirRequest{Path: args[0]}
-			return s.change(ctx, "filesystem", "Mkdir", request, &filesystemv2alpha1.MkdirResponse{}, args[0], "created")
-		}),
+		}, method: "filesystem/Mkdir", object: "{1}", done: "created"}),
 		a.rmdir(),
 		a.dangerous(page{
 			use:   "rm-contents PATH",
@@ -60,21 +53,17 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 but not their targets. Asks for confirmation; scripts use --yes.`,
 			example: `  csi-proxyctl fs rm-contents --yes 'C:\var\lib\kubelet\plugins\x\cache'`,
 		}, removal{action: "remove its contents", question: "Remove everything in %s?", contents: true}.effect, removeContents, nil),
-		a.leaf(page{
+		a.simple(simple{page: page{
 			use:     "link SOURCE TARGET",
 			short:   "Create a link at TARGET that points to SOURCE",
-			long:    "Create a link at TARGET that points to SOURCE (CreateSymlink).",
 			example: `  csi-proxyctl fs link 'C:\var\lib\kubelet\plugins\x\globalmount' 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
-		}, 2, func(ctx context.Context, s *session, args []string) error {
-			request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
-			return s.change(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}, args[1], "linked to "+args[0])
-		}),
-		a.leaf(page{
+		}, method: "filesystem/CreateSymlink", object: "{2}", done: "linked to {1}"}),
+		a.simple(simple{page: page{
 			use:     "is-link PATH",
 			short:   "Show whether a path is a link or a mounted folder",
 			long:    "Print true if a path is a link or a mounted folder whose target exists, else false (IsSymlink). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs is-link 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
-		}, 1, isLink),
+		}, method: "filesystem/IsSymlink", asked: "path", answers: "isLink=isSymlink"}),
 	)
 }
 
@@ -110,7 +99,6 @@ func ofPod(path string) bool {
 	return used || pods >= 0 && len(parts) > pods+2
 }
 
-// entriesOf lists a directory.
 func entriesOf(ctx context.Context, s *session, path string) (*extensionv1.Directory, error) {
 	var response extensionv1.Directory
 	err := s.client.Private(ctx, "filesystem", extensionv1.Paths_ListDirectory_FullMethodName, &extensionv1.Path{Path: path}, &response)
@@ -143,9 +131,4 @@ func listDir(ctx context.Context, s *session, args []string) error {
 func removeContents(ctx context.Context, s *session, args []string) error {
 	request := &filesystemv2alpha1.RmdirContentsRequest{Path: args[0]}
 	return s.change(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}, args[0], "emptied")
-}
-
-func isLink(ctx context.Context, s *session, args []string) error {
-	request, response := &filesystemv2alpha1.IsSymlinkRequest{Path: args[0]}, &filesystemv2alpha1.IsSymlinkResponse{}
-	return s.ask(ctx, "filesystem", "IsSymlink", request, response, "path", "isLink=isSymlink", func() string { return strconv.FormatBool(response.GetIsSymlink()) })
 }

@@ -80,7 +80,6 @@ func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*extension
 	return response, err
 }
 
-// healed prints the result.
 func (a *app) healed(s *session, found *extensionv1.HealResponse) error {
 	list := []output.Object{}
 	left := len(found.GetProblems()) > 0

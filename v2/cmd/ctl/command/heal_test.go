@@ -4,6 +4,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -134,11 +135,17 @@ func TestRemedies(t *testing.T) {
 	readOnly.Disks[4].ReadOnly = true
 	grown := winsim.Busy()
 	grown.Disks[5].Partitions[1].Volume.Used = winsim.GiB
+	damaged := winsim.Default()
+	for i, damage := range []winsim.Damage{{Dirty: true}, {Corruption: winsim.Suspected}, {Corruption: winsim.Noted}, {Corruption: winsim.Severe}} {
+		id := fmt.Sprintf("0d0d0d0d-0000-0000-0000-%012d", i)
+		damaged.Disks = append(damaged.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id, Damage: damage}}}})
+	}
 	plain, ran := regexp.MustCompile(`^csi-proxyctl [a-zA-Z0-9 ./:_~-]+$`), map[string]bool{}
 	for name, c := range map[string]struct {
 		model   winsim.Model
 		arrange func(n *node)
 	}{
+		"damaged":   {damaged, nil},
 		"broken":    {presetOf(t, "# preset broken, no disk hangs"), nil},
 		"busy":      {winsim.Busy(), nil},
 		"torn":      {torn, nil},

@@ -143,7 +143,6 @@ func (a *app) checkVolume(ctx context.Context, s *session, request *extensionv1.
 	return response, err
 }
 
-// checked prints what was found.
 func checked(s *session, found *extensionv1.VolumeCondition) error {
 	o := output.Fields(found.GetVolume(), "volumeID=id fileSystem readOnly dirty damage disks")
 	o = append(o, output.Fields(found, "running problems unknown")...)

@@ -32,36 +32,30 @@ func (a *app) iscsi() *cobra.Command {
 			long:    "Manage the portals of the node's initiator: the servers that it asks for targets.",
 			example: "  csi-proxyctl iscsi portal list",
 		},
-			a.onPortal(page{
+			a.simple(simple{page: page{
 				use:     "add PORTAL",
 				short:   "Add a portal to the initiator",
-				long:    "Add a portal to the initiator (AddTargetPortal). Does nothing if the initiator has it.",
+				long:    "Does nothing if the initiator has it.",
 				example: "  csi-proxyctl iscsi portal add " + examplePortal + ":3260",
-			}, func(ctx context.Context, s *session, at *portal, typed string) error {
-				request := &iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: at}
-				return s.change(ctx, "iscsi", "AddTargetPortal", request, &iscsiv1alpha2.AddTargetPortalResponse{}, "portal "+typed, "added")
-			}),
+			}, method: "iscsi/AddTargetPortal", object: "portal {1}", done: "added"}),
 			a.leaf(page{
 				use:     "list",
 				short:   "List the portals of the initiator",
 				long:    "List the portals of the initiator (ListTargetPortals).",
 				example: "  csi-proxyctl iscsi portal list -o json",
 			}, 0, listPortals),
-			a.onPortal(page{
+			a.simple(simple{page: page{
 				use:     "remove PORTAL",
 				short:   "Remove a portal from the initiator",
-				long:    "Remove a portal from the initiator (RemoveTargetPortal). Keeps its sessions. Does nothing if the initiator does not have it.",
+				long:    "Keeps its sessions. Does nothing if the initiator does not have it.",
 				example: "  csi-proxyctl iscsi portal remove " + examplePortal,
-			}, func(ctx context.Context, s *session, at *portal, typed string) error {
-				request := &iscsiv1alpha2.RemoveTargetPortalRequest{TargetPortal: at}
-				return s.change(ctx, "iscsi", "RemoveTargetPortal", request, &iscsiv1alpha2.RemoveTargetPortalResponse{}, "portal "+typed, "removed")
-			}),
-			a.onPortal(page{
+			}, method: "iscsi/RemoveTargetPortal", object: "portal {1}", done: "removed"}),
+			a.simple(simple{page: page{
 				use:     "discover PORTAL",
 				short:   "List the targets of a portal",
-				long:    "List the targets of a portal (DiscoverTargetPortal). Add the portal first.",
+				long:    "Add the portal first.",
 				example: "  csi-proxyctl iscsi portal discover " + examplePortal,
-			}, discover),
+			}, method: "iscsi/DiscoverTargetPortal", answers: "iqns", header: "TARGET", empty: "the portal has no targets for this node"}),
 		),
 		a.leaf(page{
 			use:   "sessions",
@@ -73,18 +67,18 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			example: "  csi-proxyctl iscsi sessions",
 		}, 0, listSessions),
 		a.connect(),
-		a.onTarget(page{
+		a.simple(simple{page: page{
 			use:     "disconnect PORTAL IQN",
 			short:   "Log out of a target",
 			long:    "Log out of a target and detach its disks (DisconnectTarget). Does nothing if there is no session.",
 			example: "  csi-proxyctl iscsi disconnect " + examplePortal + " " + exampleTarget,
-		}, disconnect),
-		a.onTarget(page{
+		}, method: "iscsi/DisconnectTarget", object: "{2}", done: "disconnected"}),
+		a.simple(simple{page: page{
 			use:     "disks PORTAL IQN",
 			short:   "List the disk numbers of a target",
 			long:    "List the disk numbers of a target (GetTargetDisks), for 'csi-proxyctl disk'.",
 			example: "  csi-proxyctl iscsi disks " + examplePortal + " " + exampleTarget,
-		}, targetDisks),
+		}, method: "iscsi/GetTargetDisks", answers: "diskIDs", header: "DISK", empty: "the target has no disks for this node"}),
 		a.mutualCHAP(),
 	)
 }
@@ -105,28 +99,6 @@ func parsePortal(text string) (*iscsiv1alpha2.TargetPortal, error) {
 		return nil, usagef("portal %q: invalid port %q", text, port)
 	}
 	return &iscsiv1alpha2.TargetPortal{TargetAddress: host, TargetPort: uint32(number)}, nil
-}
-
-type portal = iscsiv1alpha2.TargetPortal
-
-func (a *app) onPortal(p page, run func(ctx context.Context, s *session, at *portal, typed string) error) *cobra.Command {
-	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
-		at, err := parsePortal(args[0])
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, at, args[0])
-	})
-}
-
-func (a *app) onTarget(p page, run func(ctx context.Context, s *session, at *portal, iqn string) error) *cobra.Command {
-	return a.leaf(p, 2, func(ctx context.Context, s *session, args []string) error {
-		at, err := parsePortal(args[0])
-		if err != nil {
-			return err
-		}
-		return run(ctx, s, at, args[1])
-	})
 }
 
 func listPortals(ctx context.Context, s *session, _ []string) error {
@@ -164,39 +136,6 @@ func listSessions(ctx context.Context, s *session, _ []string) error {
 		s.warnOf(node.Warnings(session), warning.DeadSession, warning.NoAnswer)
 	}
 	return nil
-}
-
-// words prints a list of words, one per line or as an array.
-func (s *session) words(header, empty string, words []string) error {
-	rows := output.Rows{Header: []string{header}, Empty: empty}
-	for _, word := range words {
-		rows.Add(output.Text(word))
-	}
-	if words == nil {
-		words = []string{}
-	}
-	return s.list(words, &rows)
-}
-
-func discover(ctx context.Context, s *session, at *portal, _ string) error {
-	var response iscsiv1alpha2.DiscoverTargetPortalResponse
-	if err := s.client.Do(ctx, "iscsi", "DiscoverTargetPortal", &iscsiv1alpha2.DiscoverTargetPortalRequest{TargetPortal: at}, &response); err != nil {
-		return err
-	}
-	return s.words("TARGET", "the portal has no targets for this node", response.GetIqns())
-}
-
-func disconnect(ctx context.Context, s *session, at *portal, iqn string) error {
-	request := &iscsiv1alpha2.DisconnectTargetRequest{TargetPortal: at, Iqn: iqn}
-	return s.change(ctx, "iscsi", "DisconnectTarget", request, &iscsiv1alpha2.DisconnectTargetResponse{}, iqn, "disconnected")
-}
-
-func targetDisks(ctx context.Context, s *session, at *portal, iqn string) error {
-	var response iscsiv1alpha2.GetTargetDisksResponse
-	if err := s.client.Do(ctx, "iscsi", "GetTargetDisks", &iscsiv1alpha2.GetTargetDisksRequest{TargetPortal: at, Iqn: iqn}, &response); err != nil {
-		return err
-	}
-	return s.words("DISK", "the target has no disks for this node", response.GetDiskIDs())
 }
 
 // authentications are the values of --auth.

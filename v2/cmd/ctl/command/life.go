@@ -55,7 +55,6 @@ an existing --path.`,
 	return c
 }
 
-// life is one run of 'volume life'.
 type life struct {
 	*session
 	disk       uint32
@@ -168,7 +167,6 @@ func (l *life) exists(ctx context.Context, path string) (bool, error) {
 	return response.GetExists(), err
 }
 
-// parent returns the parent folder of a Windows path.
 func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '\\'))] }
 
 func (l *life) question() string {

@@ -23,7 +23,6 @@ type step struct {
 	do   func(ctx context.Context) (string, error)
 }
 
-// stepResult is the outcome of a step.
 type stepResult struct {
 	Step   string `json:"step"`
 	Result string `json:"result"`
@@ -99,7 +98,6 @@ func (l *life) addUndo(name string, do func(ctx context.Context) (string, error)
 	l.undo = append(l.undo, step{"undo: " + name, do})
 }
 
-// call returns a step that is one API call.
 func (l *life) call(group, method string, request, response proto.Message) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return "done", l.client.Do(ctx, group, method, request, response)
@@ -214,7 +212,6 @@ func (l *life) removeParents(ctx context.Context) (string, error) {
 	return "done", nil
 }
 
-// remove removes an empty folder.
 func (l *life) remove(path string) func(context.Context) (string, error) {
 	return l.call("filesystem", "Rmdir", &filesystemv2alpha1.RmdirRequest{Path: path}, &filesystemv2alpha1.RmdirResponse{})
 }

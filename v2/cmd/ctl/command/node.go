@@ -82,7 +82,7 @@ keeps their logs in C:\var\log\pods, else UIDs.
 
 --disk, --pod, --pv and --driver show only what belongs to them, with its problems. The exit
 code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
-is 4 if a problem hurts pods or will, or if the server does not report something.
+is 4 if a problem hurts pods or will, or if something does not answer or is not reported.
 
 Windows' status of a share stays ok when its server is gone or the password has changed. To
 find out, use --ask-shares: the server then opens every share, as pods do.
@@ -118,14 +118,16 @@ The information comes from the server's inspector. If the server has none, or wi
 		default:
 			err = a.draw(s, node)
 		}
-		serious := func(w inventory.Warning) bool { return w.Severity != warning.Note || w.Kind == warning.Unseen }
+		serious := func(w inventory.Warning) bool {
+			return w.Severity != warning.Note || w.Kind == warning.Unseen || w.Kind == warning.NoAnswer
+		}
 		if err == nil && exitCode && slices.ContainsFunc(node.Problems, serious) {
 			return errFindings
 		}
 		return err
 	})
 	c.Flags().BoolVar(&problems, "problems", false, "show only problems")
-	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 4 if a problem hurts pods or will")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 4 if a problem hurts pods or will, or something does not answer")
 	v.flags(c)
 	c.AddCommand(a.heal())
 	return c

@@ -65,7 +65,7 @@ func TestNode_Width(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := command.Run(t.Context(), append([]string{"node", "--endpoint-dir", n.dir}, args...), command.Environment{
 			Out: &out, Err: &errs, Terminal: colours, Width: func() int { return width },
-			Getenv: func(string) string { return "" },
+			Getenv: func(string) string { return "" }, Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		if code != 0 {
 			t.Fatal(errs.String())
@@ -135,6 +135,8 @@ func TestViews_Hung(t *testing.T) {
 	for number := range 10 {
 		silent = append(silent, winsim.Fault{Object: fmt.Sprintf(`\\.\PhysicalDrive%d`, 4+number), Delay: time.Hour})
 	}
+	blank := winsim.Default()
+	blank.Disks = append(blank.Disks, winsim.Disk{Size: winsim.GiB, Hanging: true})
 	for name, c := range map[string]struct {
 		model  winsim.Model
 		faults []winsim.Fault
@@ -145,8 +147,10 @@ func TestViews_Hung(t *testing.T) {
 		"3 disks":  {hungModel(3), nil, []string{"disk 4", "disk 5", "disk 6"}, 3},
 		"10 disks": {hungModel(10), nil, []string{"disk 4", "disk 13"}, 10},
 		"10 disks that do not even say their numbers": {hungModel(10), silent, []string{"disk ? (", "volume 0a0a0a0a-0000-0000-0000-000000000009"}, 10},
-		"3 shares":      {shares(3), []winsim.Fault{{Call: "FileInfo", Object: `\\hung*`, Delay: time.Hour}}, []string{`\\hung0\data`, `\\hung2\data`}, 3},
-		"mount manager": {hungModel(3), []winsim.Fault{{Call: "VolumeIDs", Delay: time.Hour}, {Call: "VolumePaths", Delay: time.Hour}}, []string{"disk 4", "disk 6", "volumes"}, 0},
+		"3 shares":       {shares(3), []winsim.Fault{{Call: "FileInfo", Object: `\\hung*`, Delay: time.Hour}}, []string{`\\hung0\data`, `\\hung2\data`}, 3},
+		"1 blank disk":   {blank, nil, []string{"disk 4"}, 0},
+		"all of Windows": {winsim.Default(), []winsim.Fault{{Delay: time.Hour}}, []string{"disks", "volumes"}, 0},
+		"mount manager":  {hungModel(3), []winsim.Fault{{Call: "VolumeIDs", Delay: time.Hour}, {Call: "VolumePaths", Delay: time.Hour}}, []string{"disk 4", "disk 6", "volumes"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -168,6 +172,9 @@ func TestViews_Hung(t *testing.T) {
 					}
 					if strings.Contains(r.out, "rmdir") || strings.Contains(r.out, "unmap") {
 						t.Errorf("%s suggests to remove something:\n%s", view, r.out)
+					}
+					if strings.Contains(r.out, "no volume, serial") || strings.HasPrefix(r.err, "csi-proxyctl: no volumes") || strings.HasPrefix(r.err, "csi-proxyctl: no disks") || strings.Contains(r.out, "it is older") {
+						t.Errorf("%s takes what does not answer for nothing:\n%.2000s%s", view, r.out, r.err)
 					}
 					if strings.HasPrefix(view, "disk") || strings.HasPrefix(view, "volume") || strings.HasPrefix(view, "smb") {
 						return

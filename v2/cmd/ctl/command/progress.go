@@ -77,7 +77,6 @@ func (m *meter) begin(ctx context.Context, step string, number, of int) {
 	m.show(ctx)
 }
 
-// end forgets the step.
 func (m *meter) end() {
 	if m == nil {
 		return
@@ -158,7 +157,6 @@ func seconds(d time.Duration) string {
 	return d.String()
 }
 
-// clear erases the line.
 func (m *meter) clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

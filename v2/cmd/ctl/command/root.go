@@ -110,7 +110,6 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	return root
 }
 
-// page is the help of a command.
 type page struct{ use, short, long, example string }
 
 func (p page) command() *cobra.Command {
@@ -235,7 +234,6 @@ func arity(n int) string {
 	}
 }
 
-// session is what a command works with.
 type session struct {
 	*output.Printer
 	err    io.Writer
@@ -288,7 +286,6 @@ func (s *session) change(ctx context.Context, group, method string, request, res
 	return s.done(object, result)
 }
 
-// done reports the result of a change.
 func (s *session) done(object, what string) error {
 	return s.Value(struct {
 		Object string `json:"object"`
@@ -304,12 +301,4 @@ func (s *session) warn(format string, args ...any) {
 // list prints a list, as a table or for scripts.
 func (s *session) list(v any, rows *output.Rows) error {
 	return s.Value(v, func() string { return s.Table(rows) })
-}
-
-// ask makes a call that changes nothing and prints its answer: for scripts, fields of the request and of the response.
-func (s *session) ask(ctx context.Context, group, method string, request, response proto.Message, asked, answered string, word func() string) error {
-	if err := s.client.Do(ctx, group, method, request, response); err != nil {
-		return err
-	}
-	return s.Value(append(output.Fields(request, asked), output.Fields(response, answered)...), func() string { return word() + "\n" })
 }

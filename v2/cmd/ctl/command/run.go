@@ -18,7 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
 )
 
-// name is the name of the program in its messages.
 const name = "csi-proxyctl"
 
 // Exit codes, documented in docs/operations.md.

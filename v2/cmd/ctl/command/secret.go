@@ -24,7 +24,6 @@ func (f *secretFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.stdin, f.word+"-stdin", false, "read the "+f.word+" from the first line of standard input")
 }
 
-// given reports whether one of the flags is set.
 func (f *secretFlags) given() bool { return f.file != "" || f.stdin }
 
 // read returns the secret, and prompts for it if no flag is set.

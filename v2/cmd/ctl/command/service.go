@@ -35,9 +35,10 @@ an elevated prompt. Each of them is safe to repeat.`,
 	},
 		a.install(),
 		a.onService(page{
-			use:     "uninstall",
-			short:   "Stop and remove the service",
-			long:    "Stop and remove the service and its event-log source. Keeps all files." + dependents,
+			use:   "uninstall",
+			short: "Stop and remove the service",
+			long: `Stop and remove the service and its event-log source. Keeps all files. Refuses services whose
+program is not csi-proxy.` + dependents,
 			example: "  csi-proxyctl service uninstall",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			removed, err := i.Uninstall(ctx)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/controlv1"
@@ -36,10 +35,12 @@ They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
 			example: "  csi-proxyctl sim show\n  csi-proxyctl sim show -o json",
 		}, 0, simShow),
 		a.simAttach(), a.simClone(),
-		a.simDisk("detach", "Detach a disk without notifying Windows", "'sim reattach' brings it back with its content. The system disk cannot be detached.", "detached",
-			controlv1.Control_DetachDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
-				return &controlv1.DetachDiskRequest{DiskNumber: disk}, &controlv1.DetachDiskResponse{}
-			}),
+		a.simple(simple{page: page{
+			use:     "detach DISK",
+			short:   "Detach a disk without notifying Windows",
+			long:    "'sim reattach' brings it back with its content. The system disk cannot be detached.",
+			example: "  csi-proxyctl sim detach 4",
+		}, method: "sim/DetachDisk", object: "disk {1}", done: "detached"}),
 		a.onDisk(page{
 			use:     "reattach DISK",
 			short:   "Attach a detached disk again, with its content",
@@ -47,81 +48,61 @@ They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
 			example: "  csi-proxyctl sim reattach 4",
 		}, func(ctx context.Context, s *session, disk uint32) error {
 			var response controlv1.ReattachDiskResponse
-			if err := s.client.Control(ctx, controlv1.Control_ReattachDisk_FullMethodName, &controlv1.ReattachDiskRequest{DiskNumber: disk}, &response); err != nil {
+			if err := s.client.Do(ctx, "sim", "ReattachDisk", &controlv1.ReattachDiskRequest{DiskNumber: disk}, &response); err != nil {
 				return err
 			}
 			return attached(s, response.GetDiskNumber())
 		}),
-		a.simGrow(),
-		a.simDisk("fail", "Make a disk fail", "All reads and writes of the disk fail with ERROR_IO_DEVICE (1117), until 'sim heal'. Windows still knows the disk and its volumes.", "fails",
-			controlv1.Control_FailDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
-				return &controlv1.FailDiskRequest{DiskNumber: disk}, &controlv1.FailDiskResponse{}
-			}),
-		a.simDisk("hang", "Make a disk hang", "All reads and writes of the disk, its volumes and their files wait, until 'sim heal'. Windows still knows the disk and its volumes.", "hangs",
-			controlv1.Control_HangDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
-				return &controlv1.HangDiskRequest{DiskNumber: disk}, &controlv1.HangDiskResponse{}
-			}),
-		a.simDisk("heal", "End the failure or hang of a disk", "Does nothing if the disk is healthy.", "healthy",
-			controlv1.Control_HealDisk_FullMethodName, func(disk uint32) (in, out proto.Message) {
-				return &controlv1.HealDiskRequest{DiskNumber: disk}, &controlv1.HealDiskResponse{}
-			}),
+		a.simple(simple{page: page{
+			use:     "grow DISK SIZE",
+			short:   "Enlarge a disk on the backend",
+			long:    "SIZE is the new size: 20Gi, 20GiB or a number of bytes. Windows may see it only after 'disk rescan'.",
+			example: "  csi-proxyctl sim grow 4 20GiB\n  csi-proxyctl disk rescan",
+		}, method: "sim/GrowDisk", object: "disk {1}", done: "grown to {2}"}),
+		a.simple(simple{page: page{
+			use:     "fail DISK",
+			short:   "Make a disk fail",
+			long:    "All reads and writes of the disk fail with ERROR_IO_DEVICE (1117), until 'sim heal'. Windows still knows the disk and its volumes.",
+			example: "  csi-proxyctl sim fail 4",
+		}, method: "sim/FailDisk", object: "disk {1}", done: "fails"}),
+		a.simple(simple{page: page{
+			use:     "hang DISK",
+			short:   "Make a disk hang",
+			long:    "All reads and writes of the disk, its volumes and their files wait, until 'sim heal'. Windows still knows the disk and its volumes.",
+			example: "  csi-proxyctl sim hang 4",
+		}, method: "sim/HangDisk", object: "disk {1}", done: "hangs"}),
+		a.simple(simple{page: page{
+			use:     "heal DISK",
+			short:   "End the failure or hang of a disk",
+			long:    "Does nothing if the disk is healthy.",
+			example: "  csi-proxyctl sim heal 4",
+		}, method: "sim/HealDisk", object: "disk {1}", done: "healthy"}),
 		a.simServer(), a.simShare(), a.simAccount(),
-		a.simCall(page{
+		a.simple(simple{page: page{
 			use:     "end-sessions",
 			short:   "End all SMB sessions of the node",
 			long:    "End all SMB sessions of the node (EndSessions), as Windows does with idle ones. Mappings stay, and connect again at the next access.",
 			example: "  csi-proxyctl sim end-sessions",
-		}, 0, controlv1.Control_EndSessions_FullMethodName, func([]string) (in, out proto.Message, object, result string) {
-			return &controlv1.EndSessionsRequest{}, &controlv1.EndSessionsResponse{}, "SMB sessions", "ended"
-		}),
-		a.simCall(page{
+		}, method: "sim/EndSessions", object: "SMB sessions", done: "ended"}),
+		a.simple(simple{page: page{
 			use:     "mkdir PATH",
 			short:   "Create a directory on a share or a drive",
 			long:    "Create a directory and its missing parents on a share or a drive (MakeDirectory), as another client of the server does. The share need not be mapped. Does nothing if the directory exists.",
 			example: `  csi-proxyctl sim mkdir '\\files\data\pvc-1'`,
-		}, 1, controlv1.Control_MakeDirectory_FullMethodName, func(args []string) (in, out proto.Message, object, result string) {
-			return &controlv1.MakeDirectoryRequest{Path: args[0]}, &controlv1.MakeDirectoryResponse{}, args[0], "created"
-		}),
-		a.simCall(page{
+		}, method: "sim/MakeDirectory", object: "{1}", done: "created"}),
+		a.simple(simple{page: page{
 			use:   "reboot",
 			short: "Restart the emulated node",
 			long: `Restart the emulated node (Reboot). Running calls of clients fail. SMB mappings lose their
 credentials, iSCSI sessions end unless they are persistent, and automatic services start.
 Returns when all endpoints listen again.`,
 			example: "  csi-proxyctl sim reboot",
-		}, 0, controlv1.Control_Reboot_FullMethodName, func([]string) (in, out proto.Message, object, result string) {
-			return &controlv1.RebootRequest{}, &controlv1.RebootResponse{}, "node", "restarted"
-		}),
+		}, method: "sim/Reboot", object: "node", done: "restarted"}),
 	)
 	c.PersistentFlags().StringVar(&a.control, "control", "", "address that csi-proxy-sim got with -control (default: beside the other endpoints)")
 	return c
 }
 
-// simCall makes a command that makes one call.
-func (a *app) simCall(p page, arguments int, method string, prepare func(args []string) (in, out proto.Message, object, result string)) *cobra.Command {
-	return a.leaf(p, arguments, func(ctx context.Context, s *session, args []string) error {
-		in, out, object, result := prepare(args)
-		if err := s.client.Control(ctx, method, in, out); err != nil {
-			return err
-		}
-		return s.done(object, result)
-	})
-}
-
-// simDisk makes a command that makes one call for a disk.
-func (a *app) simDisk(verb, short, more, result, method string, prepare func(disk uint32) (in, out proto.Message)) *cobra.Command {
-	return a.onDisk(page{
-		use: verb + " DISK", short: short, long: short + " (" + method[strings.LastIndexByte(method, '/')+1:] + "). " + more, example: "  csi-proxyctl sim " + verb + " 4",
-	}, func(ctx context.Context, s *session, disk uint32) error {
-		in, out := prepare(disk)
-		if err := s.client.Control(ctx, method, in, out); err != nil {
-			return err
-		}
-		return s.done(fmt.Sprintf("disk %d", disk), result)
-	})
-}
-
-// attached reports a new disk.
 func attached(s *session, disk uint32) error {
 	object := fmt.Sprintf("disk %d", disk)
 	return s.Value(struct {
@@ -159,7 +140,6 @@ func (h *hardware) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&h.request.IsReadOnly, "read-only", false, "the disk arrives read-only, as one that was moved from another node")
 }
 
-// attach makes the call.
 func (h *hardware) attach(ctx context.Context, s *session) error {
 	if h.lun >= 0 {
 		h.request.Lun = new(uint32(h.lun))
@@ -168,7 +148,7 @@ func (h *hardware) attach(ctx context.Context, s *session) error {
 		h.request.LikeDisk = new(uint32(h.like))
 	}
 	var response controlv1.AttachDiskResponse
-	if err := s.client.Control(ctx, controlv1.Control_AttachDisk_FullMethodName, h.request, &response); err != nil {
+	if err := s.client.Do(ctx, "sim", "AttachDisk", h.request, &response); err != nil {
 		return err
 	}
 	return attached(s, response.GetDiskNumber())
@@ -240,32 +220,9 @@ the copy offline while the original is online.`,
 	return c
 }
 
-func (a *app) simGrow() *cobra.Command {
-	return a.leaf(page{
-		use:     "grow DISK SIZE",
-		short:   "Enlarge a disk on the backend",
-		long:    "Enlarge a disk on the backend (GrowDisk). SIZE is the new size: 20Gi, 20GiB or a number of bytes. Windows may see it only after 'disk rescan'.",
-		example: "  csi-proxyctl sim grow 4 20GiB\n  csi-proxyctl disk rescan",
-	}, 2, func(ctx context.Context, s *session, args []string) error {
-		disk, err := parseDisk(args[0])
-		if err != nil {
-			return err
-		}
-		size, err := output.ParseSize(args[1])
-		if err != nil {
-			return usageError{err}
-		}
-		request := &controlv1.GrowDiskRequest{DiskNumber: disk, SizeBytes: size}
-		if err := s.client.Control(ctx, controlv1.Control_GrowDisk_FullMethodName, request, &controlv1.GrowDiskResponse{}); err != nil {
-			return err
-		}
-		return s.done(fmt.Sprintf("disk %d", disk), "grown to "+output.Size(size))
-	})
-}
-
 func simShow(ctx context.Context, s *session, _ []string) error {
 	var node controlv1.DescribeNodeResponse
-	if err := s.client.Control(ctx, controlv1.Control_DescribeNode_FullMethodName, &controlv1.DescribeNodeRequest{}, &node); err != nil {
+	if err := s.client.Do(ctx, "sim", "DescribeNode", &controlv1.DescribeNodeRequest{}, &node); err != nil {
 		return err
 	}
 	members := []output.Object{}

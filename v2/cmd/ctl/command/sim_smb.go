@@ -17,30 +17,24 @@ func (a *app) simServer() *cobra.Command {
 		long:    "Add, stop and start SMB servers in the node's network.",
 		example: "  csi-proxyctl sim server stop files",
 	},
-		a.simCall(page{
+		a.simple(simple{page: page{
 			use:     "add SERVER",
 			short:   "Add a server without shares and users",
-			long:    "Add a server without shares and users (AddServer). SERVER is a host name or address.",
+			long:    "SERVER is a host name or address.",
 			example: `  csi-proxyctl sim server add srv.example`,
-		}, 1, controlv1.Control_AddServer_FullMethodName, func(args []string) (in, out proto.Message, object, result string) {
-			return &controlv1.AddServerRequest{Server: args[0]}, &controlv1.AddServerResponse{}, "server " + args[0], "added"
-		}),
-		a.simCall(page{
+		}, method: "sim/AddServer", object: "server {1}", done: "added"}),
+		a.simple(simple{page: page{
 			use:     "stop SERVER",
 			short:   "Make a server unreachable",
 			long:    "Make a server unreachable (StopServer): accesses fail with ERROR_BAD_NETPATH (53). Does nothing if it is down.",
 			example: `  csi-proxyctl sim server stop files`,
-		}, 1, controlv1.Control_StopServer_FullMethodName, func(args []string) (in, out proto.Message, object, result string) {
-			return &controlv1.StopServerRequest{Server: args[0]}, &controlv1.StopServerResponse{}, "server " + args[0], "stopped"
-		}),
-		a.simCall(page{
+		}, method: "sim/StopServer", object: "server {1}", done: "stopped"}),
+		a.simple(simple{page: page{
 			use:     "start SERVER",
 			short:   "Make a stopped server reachable again",
-			long:    "Make a stopped server reachable again (StartServer). Does nothing if it is up.",
+			long:    "Does nothing if it is up.",
 			example: `  csi-proxyctl sim server start files`,
-		}, 1, controlv1.Control_StartServer_FullMethodName, func(args []string) (in, out proto.Message, object, result string) {
-			return &controlv1.StartServerRequest{Server: args[0]}, &controlv1.StartServerResponse{}, "server " + args[0], "started"
-		}),
+		}, method: "sim/StartServer", object: "server {1}", done: "started"}),
 	)
 }
 
@@ -62,7 +56,7 @@ func (a *app) simShare() *cobra.Command {
 				return usagef(`invalid share %q; write it as '\\server\share'`, args[0])
 			}
 			request := &controlv1.AddShareRequest{Server: server, Share: share}
-			if err := s.client.Control(ctx, controlv1.Control_AddShare_FullMethodName, request, &controlv1.AddShareResponse{}); err != nil {
+			if err := s.client.Do(ctx, "sim", "AddShare", request, &controlv1.AddShareResponse{}); err != nil {
 				return err
 			}
 			return s.done(args[0], "added")
@@ -82,7 +76,7 @@ func (a *app) simAccount() *cobra.Command {
 			short:   "Add a user to a server",
 			long:    "Add a user to a server (AddAccount). Prompts for the password, or reads it from a file or from standard input.",
 			example: "  csi-proxyctl sim account add files csi --password-file secret.txt",
-		}, "added", controlv1.Control_AddAccount_FullMethodName, func(server, user, password string) (in, out proto.Message) {
+		}, "added", "AddAccount", func(server, user, password string) (in, out proto.Message) {
 			return &controlv1.AddAccountRequest{Server: server, User: user, Password: password}, &controlv1.AddAccountResponse{}
 		}),
 		a.simSecret(page{
@@ -92,13 +86,12 @@ func (a *app) simAccount() *cobra.Command {
 unless the model says that the server keeps sessions. Prompts for the password, or reads it
 from a file or from standard input.`,
 			example: "  csi-proxyctl sim account password files csi --password-stdin < secret.txt",
-		}, "password changed", controlv1.Control_SetPassword_FullMethodName, func(server, user, password string) (in, out proto.Message) {
+		}, "password changed", "SetPassword", func(server, user, password string) (in, out proto.Message) {
 			return &controlv1.SetPasswordRequest{Server: server, User: user, Password: password}, &controlv1.SetPasswordResponse{}
 		}),
 	)
 }
 
-// simSecret makes a command that sends the password of a user.
 func (a *app) simSecret(p page, result, method string, prepare func(server, user, password string) (in, out proto.Message)) *cobra.Command {
 	secret := secretFlags{word: "password"}
 	c := a.interactive(p, 2, func(ctx context.Context, s *session, args []string) error {
@@ -108,7 +101,7 @@ func (a *app) simSecret(p page, result, method string, prepare func(server, user
 		}
 		in, out := prepare(args[0], args[1], password)
 		return a.bounded(ctx, func(ctx context.Context) error {
-			if err := s.client.Control(ctx, method, in, out); err != nil {
+			if err := s.client.Do(ctx, "sim", method, in, out); err != nil {
 				return err
 			}
 			return s.done(args[1]+" on "+args[0], result)

@@ -104,7 +104,6 @@ func shareCells(share *extensionv1.Share) []output.Cell {
 	}
 }
 
-// yesNo returns a cell for a value that may be unknown.
 func yesNo(value *bool) output.Cell {
 	switch {
 	case value == nil:

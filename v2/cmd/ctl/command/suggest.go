@@ -89,7 +89,6 @@ func didYouMean(found []string) string {
 	return "; did you mean '" + strings.Join(found[:min(len(found), maxSuggestions)], "' or '") + "'?"
 }
 
-// named returns the commands with this name in the tree.
 func named(c *cobra.Command, word string) (found []string) {
 	for _, child := range c.Commands() {
 		if child.Name() == word || slices.Contains(child.Aliases, word) {

@@ -17,15 +17,12 @@ func (a *app) system() *cobra.Command {
 		long:    "Show the machine's serial number and control Windows services. To install the daemon, use 'csi-proxyctl service'.",
 		example: "  csi-proxyctl system bios\n  csi-proxyctl system service get MSiSCSI",
 	},
-		a.leaf(page{
+		a.simple(simple{page: page{
 			use:     "bios",
 			short:   "Show the machine's serial number",
 			long:    "Show the machine's serial number from its firmware (GetBIOSSerialNumber).",
 			example: "  csi-proxyctl system bios",
-		}, 0, func(ctx context.Context, s *session, _ []string) error {
-			request, response := &systemv1alpha1.GetBIOSSerialNumberRequest{}, &systemv1alpha1.GetBIOSSerialNumberResponse{}
-			return s.ask(ctx, "system", "GetBIOSSerialNumber", request, response, "", "serialNumber", response.GetSerialNumber)
-		}),
+		}, method: "system/GetBIOSSerialNumber", answers: "serialNumber"}),
 		a.group(page{
 			use:     "service",
 			short:   "Show, start and stop Windows services",
@@ -38,15 +35,12 @@ func (a *app) system() *cobra.Command {
 				long:    "Show the state and start type of a service (GetService).",
 				example: "  csi-proxyctl system service get MSiSCSI",
 			}, 1, getService),
-			a.leaf(page{
+			a.simple(simple{page: page{
 				use:     "start NAME",
 				short:   "Start a service",
 				long:    "Start a service and wait until it runs (StartService). Does nothing if it is running.",
 				example: "  csi-proxyctl system service start MSiSCSI",
-			}, 1, func(ctx context.Context, s *session, args []string) error {
-				request := &systemv1alpha1.StartServiceRequest{Name: args[0]}
-				return s.change(ctx, "system", "StartService", request, &systemv1alpha1.StartServiceResponse{}, "service "+args[0], "started")
-			}),
+			}, method: "system/StartService", object: "service {1}", done: "started"}),
 			a.stopService(),
 		),
 	)

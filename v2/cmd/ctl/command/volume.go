@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -29,26 +29,19 @@ tables show it.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume of-path 'C:\\var\\lib\\kubelet\\plugins\\x\\globalmount'",
 	},
 		a.volumeList(),
-		a.onVolume(page{
+		a.simple(simple{page: page{
 			use:     "stats VOLUME",
 			short:   "Show the size and used space of a volume",
-			long:    "Show the size and used space of a volume (GetVolumeStats).",
 			example: "  csi-proxyctl volume stats " + exampleVolume,
-		}, func(ctx context.Context, s *session, id string) error {
-			request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
-			return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
-				return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
-			})
-		}),
-		a.onVolume(page{
+		}, method: "volume/GetVolumeStats", asked: "volumeID", answers: "totalBytes usedBytes", text: func(m proto.Message) string {
+			stats := m.(*volumev2alpha1.GetVolumeStatsResponse)
+			return output.Size(stats.GetUsedBytes()) + " of " + output.Size(stats.GetTotalBytes())
+		}}),
+		a.simple(simple{page: page{
 			use:     "formatted VOLUME",
 			short:   "Show whether a volume has a file system",
-			long:    "Show whether a volume has a file system (IsVolumeFormatted).",
 			example: "  csi-proxyctl volume formatted " + exampleVolume,
-		}, func(ctx context.Context, s *session, id string) error {
-			request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
-			return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
-		}),
+		}, method: "volume/IsVolumeFormatted", asked: "volumeID", answers: "formatted"}),
 		a.dangerous(page{
 			use:   "format VOLUME",
 			short: "Format a volume with NTFS",
@@ -61,66 +54,46 @@ original csi-proxy always formats.`,
 		}, nil),
 		a.volumeCheck(),
 		a.volumeRepair(),
-		a.mountCommand(page{
+		a.simple(simple{page: page{
 			use:     "mount VOLUME PATH",
 			short:   "Mount a volume at a folder",
-			long:    "Mount a volume at a folder (MountVolume). Does nothing if it is mounted there.",
+			long:    "Does nothing if it is mounted there.",
 			example: "  csi-proxyctl volume mount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, func(ctx context.Context, s *session, id, path string) error {
-			request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
-			return s.change(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}, "volume "+inventory.ShortID(id), "mounted at "+path)
-		}),
-		a.mountCommand(page{
+		}, method: "volume/MountVolume", object: "volume {1}", done: "mounted at {2}"}),
+		a.simple(simple{page: page{
 			use:     "unmount VOLUME PATH",
 			short:   "Write a volume's cache to disk and unmount it",
 			long:    "Write a volume's cache to disk and unmount it from a folder (UnmountVolume). Does nothing if it is not mounted there.",
 			example: "  csi-proxyctl volume unmount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, func(ctx context.Context, s *session, id, path string) error {
-			request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
-			return s.change(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}, "volume "+inventory.ShortID(id), "unmounted from "+path)
-		}),
+		}, method: "volume/UnmountVolume", object: "volume {1}", done: "unmounted from {2}"}),
 		a.leaf(page{
 			use:     "resize VOLUME SIZE",
 			short:   "Grow a volume",
 			long:    "Grow a volume and its file system (ResizeVolume). SIZE is 20Gi, 20GiB, a number of bytes, or 'max' for all available space.",
 			example: "  csi-proxyctl volume resize " + exampleVolume + " max\n  csi-proxyctl volume resize " + exampleVolume + " 20Gi",
 		}, 2, volumeResize),
-		a.onVolume(page{
+		a.simple(simple{page: page{
 			use:     "flush VOLUME",
 			short:   "Write a volume's cache to disk",
-			long:    "Write a volume's cache to disk (WriteVolumeCache).",
 			example: "  csi-proxyctl volume flush " + exampleVolume,
-		}, func(ctx context.Context, s *session, id string) error {
-			request := &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}
-			return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
-		}),
-		a.leaf(page{
+		}, method: "volume/WriteVolumeCache", object: "volume {1}", done: "flushed"}),
+		a.simple(simple{page: page{
 			use:     "of-path PATH",
 			short:   "Find the volume mounted at a path",
 			long:    "Find the volume that is mounted at a path, or that the link at the path points to (GetVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, 1, func(ctx context.Context, s *session, args []string) error {
-			request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
-			return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
-		}),
-		a.leaf(page{
+		}, method: "volume/GetVolumeIDFromTargetPath", asked: "path=targetPath", answers: "volumeID"}),
+		a.simple(simple{page: page{
 			use:     "closest PATH",
 			short:   "Find the volume that holds a path",
 			long:    "Find the volume that holds a path: the one mounted there or at the closest parent folder (GetClosestVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
-		}, 1, func(ctx context.Context, s *session, args []string) error {
-			request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
-			return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
-		}),
-		a.onVolume(page{
+		}, method: "volume/GetClosestVolumeIDFromTargetPath", asked: "path=targetPath", answers: "volumeID"}),
+		a.simple(simple{page: page{
 			use:     "disk VOLUME",
 			short:   "Show the disk number of a volume",
-			long:    "Show the disk number of a volume (GetDiskNumberFromVolumeID).",
 			example: "  csi-proxyctl volume disk " + exampleVolume,
-		}, func(ctx context.Context, s *session, id string) error {
-			request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
-			return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
-		}),
+		}, method: "volume/GetDiskNumberFromVolumeID", asked: "volumeID", answers: "disk=diskNumber"}),
 		a.life(),
 	)
 }
@@ -139,18 +112,6 @@ func volumeID(text string) string {
 		return `\\?\Volume{` + text + `}\`
 	}
 	return text
-}
-
-func (a *app) onVolume(p page, run func(ctx context.Context, s *session, id string) error) *cobra.Command {
-	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
-		return run(ctx, s, volumeID(args[0]))
-	})
-}
-
-func (a *app) mountCommand(p page, run func(ctx context.Context, s *session, id, path string) error) *cobra.Command {
-	return a.leaf(p, 2, func(ctx context.Context, s *session, args []string) error {
-		return run(ctx, s, volumeID(args[0]), args[1])
-	})
 }
 
 func (a *app) volumeList() *cobra.Command {

@@ -33,6 +33,8 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+	// Advice is what to know before the remedy is run, or if it does not help.
+	Advice string `json:"advice,omitempty"`
 	// Skipped means that something was not checked; the text says why.
 	Skipped bool `json:"skipped,omitempty"`
 	// Severity, Pods and PVs are those of a problem of the storage, as csi-proxyctl node has them.

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -41,10 +40,17 @@ func (d examination) storage(ctx context.Context, f *findings) {
 			text += "; pods: " + list(node.PodNames(w.Pods))
 		}
 		level := map[warning.Severity]Level{warning.Hurts: Error, warning.WillHurt: Warning, warning.Note: Info}[w.Severity]
-		if w.Kind == warning.Unseen {
+		switch {
+		case w.Kind == warning.Unseen:
 			level = Error
+		case w.Kind == warning.NoAnswer && level == Info: // it was not checked
+			level = Warning
 		}
-		*f = append(*f, Finding{Check: check, Level: level, Text: text, Remedy: cmp.Or(w.Run, w.Advice), Severity: w.Severity, Pods: w.Pods, PVs: w.PVs})
+		finding := Finding{Check: check, Level: level, Text: text, Remedy: w.Advice, Severity: w.Severity, Pods: w.Pods, PVs: w.PVs}
+		if w.Run != "" {
+			finding.Remedy, finding.Advice = w.Run, w.Advice
+		}
+		*f = append(*f, finding)
 	}
 	if bad == 0 {
 		f.add(OK, check, "", "%s", seen(node))

@@ -124,6 +124,18 @@ func TestInstaller_ChecksAccess(t *testing.T) {
 // TestInstaller_OnlyOfCSIProxy: other services keep their programs. A wrapper runs the kubelet too.
 func TestInstaller_OnlyOfCSIProxy(t *testing.T) {
 	const ours, others = "csi-proxy.exe", "nssm.exe"
+	for name, removes := range map[string]bool{
+		"csi-proxy C:\\k\\csi-proxy.exe": true, "csi-proxy C:\\k\\nssm.exe": true, "Kubelet C:\\k\\nssm.exe": false,
+		"Kubelet C:\\k\\kubelet.exe": false, "rancher-wins C:\\k\\wins.exe": false,
+	} {
+		m, i := scmtest.New(), installer(nil)
+		i.Name, name, _ = strings.Cut(name, " ")
+		i.Manager = m
+		_, _ = m.Create(i.Name, scm.Config{Command: name})
+		if removed, err := i.Uninstall(t.Context()); removed != removes || (err == nil) != removes {
+			t.Errorf("remove %s: %v, %v", name, removed, err)
+		}
+	}
 	for _, test := range []struct {
 		file, resource string
 		refused, force string // what the error says, also if forced

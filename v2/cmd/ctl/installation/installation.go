@@ -223,6 +223,13 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 		return false, err
 	}
 	defer service.Close()
+	config, err := service.Config()
+	if err != nil {
+		return false, err
+	}
+	if err := i.removable(config.Command); err != nil {
+		return false, err
+	}
 	if err := i.stop(ctx, service, neverKill); err != nil {
 		return false, err
 	}

@@ -40,10 +40,19 @@ func (i *Installer) identify(path string) error {
 		i.Progress("accepted: " + path + " does not look like csi-proxy")
 		return nil
 	case original != "":
-		return fmt.Errorf("%s is %s, not csi-proxy; --force accepts it", path, original)
+		return fmt.Errorf("%s is %s, not csi-proxy; --force of install and upgrade accepts it", path, original)
 	default:
-		return fmt.Errorf("%s is not named csi-proxy, and has no version that says so; --force accepts it", path)
+		return fmt.Errorf("%s is not named csi-proxy, and has no version that says so; --force of install and upgrade accepts it", path)
 	}
+}
+
+// removable returns an error if a service does not run csi-proxy. The command line of a wrapper does not say, but its name.
+func (i *Installer) removable(command string) error {
+	program := Program(command)
+	if program == "" || Wrapper(command) != "" && strings.Contains(strings.ToLower(i.Name), "csi") {
+		return nil
+	}
+	return i.identify(program)
 }
 
 // isDaemonName accepts names such as csi-proxy-v1.1.2.exe and csi-proxy.exe.old.

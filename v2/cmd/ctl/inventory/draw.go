@@ -165,17 +165,35 @@ func (c canvas) problems() output.Branch {
 			title = append(title, output.Cell{Text: part})
 		}
 	}
-	summary := fmt.Sprintf("%s, %s, ", Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume"))
 	style := output.Good
 	if len(n.Problems) > 0 {
 		style = Style(n.Problems[0].Severity)
 	}
-	root := output.Branch{Text: c.line(0, title) + "\n" + summary + c.Paint(style, n.Summary())}
+	root := output.Branch{Text: c.line(0, title) + "\n" + n.Counts() + ", " + c.Paint(style, n.Summary())}
 	for _, w := range n.Problems {
 		root.Branches = append(root.Branches, c.problem(w))
 	}
 	return root
 }
+
+// Counts returns the numbers of disks and volumes.
+func (n Node) Counts() string {
+	counts := []string{Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume")}
+	for i, unknown := range []bool{n.Unlisted(len(n.GetDisks())), n.Unlisted(len(n.GetVolumes()))} {
+		if unknown {
+			counts[i] = "? " + strings.TrimPrefix(counts[i], "0 ")
+		}
+	}
+	return strings.Join(counts, ", ")
+}
+
+// Unlisted reports whether Windows did not list a part of the node, of which so many are known: each node has a disk and
+// a volume.
+func (n Node) Unlisted(known int) bool {
+	return known == 0 && slices.ContainsFunc(n.Problems, isSilence)
+}
+
+func isSilence(w Warning) bool { return w.Object.Type == warning.Node && w.Kind == warning.NoAnswer }
 
 // Count returns a number of things.
 func Count(n int, noun string) string {

@@ -229,7 +229,7 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
 		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
 	} {
-		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
+		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) || strings.Contains(text, " more: ") })
 		if part.asked && !part.reported && !explained {
 			groups, hidden = append(groups, part.group), append(hidden, part.what)
 		}
@@ -250,7 +250,16 @@ func (s Source) Disks(ctx context.Context) (Node, error) {
 	if err != nil {
 		return Node{}, err
 	}
-	return s.newNode(sent), nil
+	node := s.newNode(sent)
+	return node, node.listed(len(node.GetDisks()), "its disks")
+}
+
+// listed fails if Windows did not list something: that is not the same as that there is none.
+func (n *Node) listed(known int, what string) error {
+	if n.Unlisted(known) {
+		return n.unreported(what, "")
+	}
+	return nil
 }
 
 // newNode adds what this program knows.
@@ -306,17 +315,19 @@ func (s Source) Sessions(ctx context.Context) (Node, error) {
 
 // unreported says why the server does not report something that only the inspector knows.
 func (n *Node) unreported(what, group string) error {
-	for _, w := range n.Problems {
-		if w.Object.Type == warning.Node && w.Kind == warning.NoAnswer {
-			return fmt.Errorf("the server does not report %s: %s", what, w.Text)
-		}
+	if i := slices.IndexFunc(n.Problems, isSilence); i >= 0 {
+		return fmt.Errorf("the server does not report %s: %s", what, n.Problems[i].Text)
 	}
 	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)
 }
 
 // Volumes describes the volumes of all disks.
 func (s Source) Volumes(ctx context.Context) (Node, error) {
-	return s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if err == nil {
+		err = node.listed(len(node.GetVolumes()), "its volumes")
+	}
+	return node, err
 }
 
 // VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.

@@ -60,7 +60,12 @@ func (n Node) Row(d *extensionv1.Disk, v *extensionv1.Volume) Row {
 		if state := DiskState(d); state.Text != "online" {
 			r.State = state.Text
 		} else if v == nil {
-			r.State = cmp.Or(map[bool]string{true: "blank"}[d.GetPartitionStyle() == "RAW" && len(d.GetPartitions()) == 0], "no volume")
+			switch r.State = "no volume"; {
+			case d.GetPartitionStyle() == "RAW" && len(d.GetPartitions()) == 0:
+				r.State = "blank"
+			case n.Unlisted(len(n.GetVolumes())):
+				r.State = "volumes unknown"
+			}
 		}
 	}
 	if v == nil {

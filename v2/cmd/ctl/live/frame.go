@@ -45,7 +45,7 @@ func (m *model) header() string {
 		if len(n.Problems) > 0 {
 			style = inventory.Style(n.Problems[0].Severity)
 		}
-		counts = fmt.Sprintf("%s, %s, %s", inventory.Count(len(n.GetDisks()), "disk"), inventory.Count(len(n.GetVolumes()), "volume"), m.paint(style, n.Summary()))
+		counts = n.Counts() + ", " + m.paint(style, n.Summary())
 	}
 	room := m.width - ansi.StringWidth(counts) - len(clock)
 	if name := m.name(); name != "" && room > ansi.StringWidth(name)+2*gutter {

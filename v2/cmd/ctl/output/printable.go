@@ -58,7 +58,6 @@ func copyPrintable(to, from reflect.Value) {
 	}
 }
 
-// makePrintable makes all strings of a message printable.
 func makePrintable(message protoreflect.Message) {
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {

@@ -192,7 +192,6 @@ func (s service) set(what string, level uint32, value unsafe.Pointer) error {
 	return s.settingError(what, windows.ChangeServiceConfig2(s.Handle, level, (*byte)(value)))
 }
 
-// settingError wraps an error of a setting.
 func (s service) settingError(what string, err error) error {
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		err = ErrUnsupported

@@ -186,7 +186,7 @@ func (b *builder) addRow(r inventory.Row) {
 		if w.Object == object || r.Volume != nil && w.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(w.Affects, r.Volume.GetId()) {
 			shown.Tone = toneOf(w.Severity)
 			if kind := string(w.Kind); !strings.HasPrefix(r.State, kind) {
-				shown.State = strings.TrimSpace(kind + " " + strings.TrimPrefix(r.State, "?"))
+				shown.State = strings.TrimSuffix(kind+", "+strings.TrimPrefix(r.State, "?"), ", ")
 			}
 			break
 		}
@@ -508,6 +508,11 @@ func (b *builder) tiles(node inventory.Node) {
 		problems,
 		{Count: len(b.Disks), Name: "disk", Note: some(offline, "offline"), Target: "disks"},
 		{Count: len(node.GetVolumes()), Name: "volume", Note: some(count(node.GetVolumes(), func(v *extensionv1.Volume) bool { return b.full(v) != "" }), "almost full"), Target: "table"},
+	}
+	for i := range b.Tiles {
+		if t := &b.Tiles[i]; node.Unlisted(t.Count) {
+			t.Note = "not listed: no answer"
+		}
 	}
 	if len(b.pods) > 0 {
 		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pod", Note: some(warning.PodsHurt(node.Problems), "hurt"), Target: "table"})

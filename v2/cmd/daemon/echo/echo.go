@@ -30,7 +30,6 @@ func NewServer(request, answer proto.Message) *grpc.Server {
 	return s
 }
 
-// messageSize is the size of a raw message.
 const messageSize = 64
 
 // ServeRaw returns each message of 64 bytes to its sender, until the listener is closed.

@@ -16,7 +16,6 @@ func parseDiskNumber(text string) (uint32, error) {
 	return uint32(number), nil
 }
 
-// formatDiskNumber is the inverse of parseDiskNumber.
 func formatDiskNumber(number uint32) string { return strconv.FormatUint(uint64(number), 10) }
 
 // byText translates a map by disk number for the older versions: its keys become text,

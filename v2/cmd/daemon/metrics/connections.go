@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,164 +19,69 @@ const (
 	otherProcess   = "other"
 )
 
+var openConnections = prometheus.NewDesc(namespace+"_connections", "Open connections of clients, by the name of their process.", []string{"process"}, nil)
+
 // connections are the metrics of connections, by the names of processes.
 type connections struct {
-	open   *prometheus.GaugeVec
 	limits *prometheus.CounterVec
 
-	mu        sync.Mutex
-	processes map[string]*clientProcess // with connections, or with a series of their own
-	series    int                       // of processes
-	turn      int                       // counts what was left
-	named     map[string]struct{}       // names with a series in limits: the first ones
-}
-
-// clientProcess is the connections of processes with the same name.
-type clientProcess struct {
-	connections int
-	named       bool // it has a series of its own
-	left        int  // the turn in which the last connection was closed
-}
-
-func newConnections() connections {
-	return connections{
-		open:      gaugeVec("connections", "Open connections of clients, by the name of their process.", "process"),
-		limits:    counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
-		processes: map[string]*clientProcess{},
-		named:     map[string]struct{}{},
-	}
+	mu    sync.Mutex
+	open  map[string]int      // by name; some of those that have left are here with 0
+	named map[string]struct{} // names with a series in limits: the first ones
 }
 
 // ConnectionOpened implements server.ConnectionObserver.
-func (m *Metrics) ConnectionOpened(process string) { m.connections.add(process) }
+func (m *Metrics) ConnectionOpened(process string) { m.connections.add(process, 1) }
 
 // ConnectionClosed implements server.ConnectionObserver.
-func (m *Metrics) ConnectionClosed(process string) { m.connections.remove(process) }
+func (m *Metrics) ConnectionClosed(process string) { m.connections.add(process, -1) }
 
-// LimitReached implements server.ConnectionObserver.
-func (m *Metrics) LimitReached(process, reason string) { m.connections.reach(process, reason) }
-
-// shared returns the series that a process never has for itself: its name is not known, or it is that of
-// such a series.
-func shared(name string) (series string, found bool) {
-	switch name {
-	case "", unknownProcess:
-		return unknownProcess, true
-	case otherProcess:
-		return otherProcess, true
-	default:
-		return "", false
+// LimitReached implements server.ConnectionObserver. Names keep their series, because a counter must not go back.
+func (m *Metrics) LimitReached(process, reason string) {
+	c := &m.connections
+	process = cmp.Or(process, unknownProcess)
+	c.mu.Lock()
+	if _, known := c.named[process]; !known && process != unknownProcess {
+		if len(c.named) < maxProcesses {
+			c.named[process] = struct{}{}
+		} else {
+			process = otherProcess
+		}
 	}
+	c.mu.Unlock()
+	c.limits.WithLabelValues(process, reason).Inc()
 }
 
-func (c *connections) add(name string) {
-	if series, found := shared(name); found {
-		c.open.WithLabelValues(series).Inc()
-		return
-	}
+func (c *connections) add(process string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.processes[name]
-	if p == nil {
-		p = &clientProcess{}
-		c.processes[name] = p
-	}
-	p.connections++
-	if !p.named && (c.series < maxProcesses || c.makeRoom()) {
-		p.named = true
-		c.series++
-	}
-	c.show(name, p)
-	if !p.named {
-		c.open.WithLabelValues(otherProcess).Inc()
+	c.open[cmp.Or(process, unknownProcess)] += n
+	if len(c.open) > maxProcesses {
+		maps.DeleteFunc(c.open, func(_ string, n int) bool { return n == 0 })
 	}
 }
 
-func (c *connections) remove(name string) {
-	if series, found := shared(name); found {
-		c.open.WithLabelValues(series).Dec()
-		return
-	}
+func (c *connections) Describe(descs chan<- *prometheus.Desc) { descs <- openConnections }
+
+// Collect gives a series to the processes with most connections, and one to all others.
+func (c *connections) Collect(metrics chan<- prometheus.Metric) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.processes[name]
-	p.connections--
-	if !p.named {
-		c.open.WithLabelValues(otherProcess).Dec()
-		if p.connections == 0 {
-			delete(c.processes, name)
-		}
-		return
+	open := maps.Clone(c.open)
+	c.mu.Unlock()
+	show := func(name string) {
+		metrics <- prometheus.MustNewConstMetric(openConnections, prometheus.GaugeValue, float64(open[name]), name)
+		delete(open, name)
 	}
-	c.show(name, p)
-	if p.connections > 0 {
-		return
+	show(unknownProcess)
+	others := open[otherProcess]
+	delete(open, otherProcess)
+	names := slices.SortedFunc(maps.Keys(open), func(a, b string) int { return cmp.Or(open[b]-open[a], cmp.Compare(a, b)) })
+	for _, name := range names[:min(len(names), maxProcesses)] {
+		show(name)
 	}
-	c.turn++
-	p.left = c.turn
-	if len(c.processes) > c.series { // others have no series
-		c.makeRoom()
-		c.promote()
+	for _, n := range open {
+		others += n
 	}
-}
-
-// show sets the series of a process, if it has one.
-func (c *connections) show(name string, p *clientProcess) {
-	if p.named {
-		c.open.WithLabelValues(name).Set(float64(p.connections))
-	}
-}
-
-// makeRoom takes the series of the process that has been without connections for longest. It reports false if
-// all have some.
-func (c *connections) makeRoom() bool {
-	oldest := ""
-	for name, p := range c.processes {
-		if p.named && p.connections == 0 && (oldest == "" || p.left < c.processes[oldest].left) {
-			oldest = name
-		}
-	}
-	if oldest == "" {
-		return false
-	}
-	delete(c.processes, oldest)
-	c.series--
-	c.open.DeleteLabelValues(oldest)
-	return true
-}
-
-// promote gives a series to the process with most connections among those that have none.
-func (c *connections) promote() {
-	most := ""
-	for name, p := range c.processes {
-		if !p.named && (most == "" || p.connections > c.processes[most].connections) {
-			most = name
-		}
-	}
-	p := c.processes[most]
-	p.named = true
-	c.series++
-	c.open.WithLabelValues(otherProcess).Sub(float64(p.connections))
-	c.show(most, p)
-}
-
-// reach counts that a limit was reached. Names keep their series, because a counter must not go back.
-func (c *connections) reach(name, reason string) {
-	c.limits.WithLabelValues(c.tell(name), reason).Inc()
-}
-
-// tell returns the label for a name in limits.
-func (c *connections) tell(name string) string {
-	if series, found := shared(name); found {
-		return series
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.named[name]; !known {
-		if len(c.named) >= maxProcesses {
-			return otherProcess
-		}
-		c.named[name] = struct{}{}
-	}
-	return name
+	open[otherProcess] = others
+	show(otherProcess)
 }

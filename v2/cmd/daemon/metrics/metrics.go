@@ -88,11 +88,14 @@ func histogramVec(name, help string, labels ...string) *prometheus.HistogramVec 
 func New(cfg Config) *Metrics {
 	ofMethod := []string{"group", "version", "method"}
 	m := &Metrics{
-		registry:            prometheus.NewRegistry(),
-		requests:            counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
-		requestDuration:     histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
-		inFlight:            gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
-		connections:         newConnections(),
+		registry:        prometheus.NewRegistry(),
+		requests:        counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
+		requestDuration: histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
+		inFlight:        gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
+		connections: connections{
+			limits: counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
+			open:   map[string]int{}, named: map[string]struct{}{},
+		},
 		storage:             storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
 		windowsCalls:        counterVec("windows_calls_total", "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.", "kind", "code"),
 		windowsCallDuration: histogramVec("windows_call_duration_seconds", "Time that callers waited for a call to Windows that can hang.", "kind"),
@@ -110,7 +113,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, m.volumeLosses, build,
+		m.requests, m.requestDuration, m.inFlight, &m.connections, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, m.volumeLosses, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -139,7 +142,6 @@ func (m *Metrics) registerSources(cfg Config) {
 	}
 }
 
-// method is the series of one method of the API.
 type method struct {
 	service, name string // as in the full name
 	started       atomic.Uint64
@@ -150,7 +152,6 @@ type method struct {
 	byCode [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
 }
 
-// answered returns the counter of a code.
 func (s *method) answered(code codes.Code) prometheus.Counter {
 	if int(code) >= len(s.byCode) { // a number that gRPC does not define
 		code = codes.Unknown
@@ -271,7 +272,6 @@ const mappingsTimeout = 5 * time.Second
 
 var mappingsDesc = prometheus.NewDesc(namespace+"_smb_mappings", "SMB shares that this machine has mapped for all its users.", nil, nil)
 
-// Describe implements prometheus.Collector.
 func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
 
 // Collect implements prometheus.Collector, which has no context.

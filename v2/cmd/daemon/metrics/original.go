@@ -26,14 +26,12 @@ var (
 		"The original's name of csi_proxy_request_duration_seconds, with its buckets.", ofOriginalMethod, nil)
 )
 
-// Describe implements prometheus.Collector.
 func (original) Describe(descs chan<- *prometheus.Desc) {
 	descs <- startedDesc
 	descs <- handledDesc
 	descs <- handlingDesc
 }
 
-// Collect implements prometheus.Collector.
 func (o original) Collect(metrics chan<- prometheus.Metric) {
 	for _, value := range o.of.methods.Range {
 		series := value.(*method)

@@ -79,14 +79,12 @@ func (m *Metrics) Storage(node *extensionv1.Node) {
 	m.storage.at, m.storage.counts = m.storage.now(), counts
 }
 
-// Describe implements prometheus.Collector.
 func (*storage) Describe(descs chan<- *prometheus.Desc) {
 	for _, desc := range storageDescs {
 		descs <- desc
 	}
 }
 
-// Collect implements prometheus.Collector.
 func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 	select {
 	case s.wanted <- struct{}{}:
@@ -104,7 +102,6 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// count counts what a description has.
 func count(node *extensionv1.Node) (all []storageCount) {
 	add := func(desc *prometheus.Desc, names []string, objects map[string]int) {
 		for _, name := range names {

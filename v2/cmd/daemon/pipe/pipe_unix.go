@@ -202,7 +202,6 @@ func (l *listener) Close() error {
 	return l.UnixListener.Close()
 }
 
-// fail classifies an error of the system.
 func fail(path string, err error) error {
 	kind, advice := winerr.Internal, ""
 	switch {

@@ -59,7 +59,6 @@ type endpoint struct {
 	stopped bool
 }
 
-// grpcServer answers on an endpoint.
 type grpcServer struct {
 	*grpc.Server
 	health     *health.Server

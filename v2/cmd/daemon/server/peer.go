@@ -37,7 +37,6 @@ type peerInfo struct {
 
 func (peerInfo) AuthType() string { return "local" }
 
-// caller returns the connection of a request.
 func caller(ctx context.Context) *connection {
 	p, _ := peer.FromContext(ctx)
 	return p.AuthInfo.(peerInfo).conn

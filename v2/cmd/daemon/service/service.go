@@ -102,7 +102,6 @@ type manager interface {
 	fail(id uint32, text string)
 }
 
-// life is a running service.
 type life struct {
 	Service
 	manager

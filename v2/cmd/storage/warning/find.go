@@ -346,11 +346,14 @@ func (f *finder) diskHealth(d *extensionv1.Disk) {
 // health warns of a volume whose file system is not well.
 func (f *finder) health(v *extensionv1.Volume, affected []string) {
 	w := Warning{Kind: Damaged, Object: Object{Volume, v.GetId()}, Affects: affected, Run: "csi-proxyctl volume repair " + ShortID(v.GetId())}
+	w.Advice = "stop the pods that use it first: the volume is away for seconds"
+	look := "; while they run, csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan says how bad it is"
 	switch v.GetDamage() {
 	case "scan needed":
-		w.Text, w.Run = "its file system has met damage: scan needed", "csi-proxyctl volume check "+ShortID(v.GetId())+" --scan"
+		w.Text = "its file system has met damage: scan needed"
+		w.Advice += look
 	case "spot fix needed":
-		w.Text, w.Advice = "its file system is damaged: spot fix needed", "stop the pods that use it first: the volume is away for seconds"
+		w.Text = "its file system is damaged: spot fix needed"
 	case "offline repair needed":
 		w.Text, w.Run = "its file system is damaged: offline repair needed", w.Run+" --offline"
 		w.Advice = "back it up, and stop the pods that use it first: the volume is away until the end"
@@ -359,10 +362,7 @@ func (f *finder) health(v *extensionv1.Volume, affected []string) {
 			return
 		}
 		w.Kind, w.Text = Dirty, "dirty: it was not unmounted properly, and may be damaged"
-		if len(affected) > 0 {
-			w.Advice = "then stop the pods that use it, and mend it: " + w.Run
-			w.Run = "csi-proxyctl volume check " + ShortID(v.GetId()) + " --scan"
-		}
+		w.Advice += look
 	}
 	if !strings.EqualFold(v.GetFileSystem(), "NTFS") {
 		w.Run, w.Advice = "", "only NTFS can be repaired: back it up, and restore it to a new volume if files cannot be read; ReFS mends itself"
@@ -531,6 +531,13 @@ func (f *finder) staleMounts() {
 	}
 }
 
+// mayHide reports whether a volume that Windows does not list may still exist. The partitions of a GPT name their volumes.
+func (f *finder) mayHide() bool {
+	return len(f.node.GetProblems()) > 0 || slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
+		return silent(d) || d.Online != nil && !d.GetOnline() && d.GetPartitionStyle() != "GPT" && d.GetPartitionStyle() != "RAW"
+	})
+}
+
 // staleMount warns of links with the same cause. The one that kubelet staged first stands for all:
 // the others lead to it.
 func (f *finder) staleMount(links []*extensionv1.Link) {
@@ -558,6 +565,8 @@ func (f *finder) staleMount(links []*extensionv1.Link) {
 		default:
 			w.Advice += "; if the volume is gone for good, csi-proxyctl node heal says whether the mount can go"
 		}
+	} else if first.GetTarget() == "" && f.mayHide() {
+		w.Advice = "keep it: a disk that does not answer or is offline may have its volume; look at that disk first"
 	} else if w.Run = command("fs rmdir", first.GetPath()); w.Run != "" {
 		w.Advice = "only if no pod needs it; kubelet removes the links of pods that end"
 	} else {

@@ -167,6 +167,11 @@ var cases = map[string]struct {
 		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "x", Target: `C:\k\none`}, &extensionv1.Link{Path: `C:\k\b`, Stale: "x", Target: `C:\k\none`}),
 		`note stale-mount: C:\k\a: csi-proxyctl fs rmdir C:/k/a: C:\k\b`,
 	},
+	"volume gone, or on a silent disk": {
+		node(disks{{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}}}, nil, stale(pod, 9)),
+		"hurts stale-mount: " + pod + ": : \nwill-hurt no-answer: disk 1: : ",
+	},
+	"volume gone": {node(nil, nil, stale(`C:\k\a`, 9)), `note stale-mount: C:\k\a: csi-proxyctl fs rmdir C:/k/a: `},
 	// A pod cannot make an operator run a command.
 	"hostile name": {
 		node(nil, nil, &extensionv1.Link{Path: `C:\k\a' & calc & '`, Stale: "x"}),
@@ -204,7 +209,7 @@ var cases = map[string]struct {
 				volume(7, 7, func(v *extensionv1.Volume) { v.Damage, v.FileSystem = "scan needed", "ReFS" }), // has no repair
 			}),
 		want: "will-hurt failing-disk: disk 1: : \n" +
-			"will-hurt dirty: volume 2: csi-proxyctl volume check 2 --scan: " + staging + "\n" +
+			"will-hurt dirty: volume 2: csi-proxyctl volume repair 2: " + staging + "\n" +
 			"note damaged: volume 3: csi-proxyctl volume repair 3: \n" +
 			"note damaged: volume 4: csi-proxyctl volume repair 4 --offline: \n" +
 			"note damaged: volume 7: : \n" +

@@ -4,7 +4,14 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
+
+// machine implements win.Machine. It has no state.
+type machine struct{}
+
+var thisMachine win.Machine = machine{}
 
 // Build is the build of Windows, such as 10.0.20348.
 func Build() string {

@@ -1,6 +1,0 @@
-//go:build !windows
-
-package local
-
-// Build is empty: this is not Windows.
-func Build() string { return "" }
