@@ -181,7 +181,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 
 func (c *Condition) health(is volumeapi.Health) {
 	if is.Running != "" {
-		c.add(ReasonRepair, "a "+is.Running+" of the volume runs")
+		c.add(ReasonRepair, is.Running+" of the volume is running")
 		c.Inaccessible = is.FileSystem == "" // what takes it away lets no question through
 	}
 	reason := ReasonFailing

@@ -331,10 +331,10 @@ func init() {
 	}
 }
 
-// condition takes it for an error that the disk is gone or does not answer.
+// condition takes it for an error that the disk is gone or does not answer, or that not all is known.
 func condition(ctx context.Context, k *kit) (any, error) {
 	is, err := k.Condition(ctx, target)
-	if err == nil && is.Inaccessible {
+	if err == nil && (is.Inaccessible || strings.Contains(is.Message, "not all is known")) {
 		err = failure.Unavailable
 	}
 	return is, err

@@ -225,7 +225,7 @@ func wantAnswers(t *testing.T, path string, service bool) {
 		}
 	}
 	t.Logf("%d questions are answered", len(answered))
-	for _, question := range []string{"Q-case", "Q-msr", "Q-format-codes", "Q-root-access", "Q-smb-errors", "Q-vhdx"} {
+	for _, question := range []string{"Q-case", "Q-msr", "Q-format-codes", "Q-root-access", "Q-smb-errors", "Q-vhdx", "Q-volume-health", "Q-repair", "Q-disk-health"} {
 		if !answered[question] || inService[question] != service {
 			t.Errorf("%s is answered: %v, in the service: %v", question, answered[question], inService[question])
 		}

@@ -106,6 +106,8 @@ func repairEffect(ctx context.Context, s *session, request *extensionv1.CheckVol
 		return d.GetSystem() && d.Number != nil && slices.Contains(found.GetVolume().GetDisks(), d.GetNumber())
 	})
 	switch is := found.GetVolume(); { // what the server refuses
+	case found.GetRunning() != "" && found.GetRunningSinceUnix() == 0:
+		e.fail("another process has locked it, as a repair does; try again when it is done")
 	case onSystem:
 		e.fail("it is on the system disk, which csi-proxy does not change")
 	case is.GetFileSystem() != "" && !strings.EqualFold(is.GetFileSystem(), "NTFS"):
@@ -155,7 +157,7 @@ func conditionText(p *output.Printer, found *extensionv1.VolumeCondition) string
 	var b strings.Builder
 	name := "volume " + inventory.ShortID(found.GetVolume().GetId())
 	if found.GetRunning() != "" {
-		fmt.Fprintf(&b, "%s: a %s runs", name, found.GetRunning())
+		fmt.Fprintf(&b, "%s: %s runs", name, found.GetRunning())
 		if since := found.GetRunningSinceUnix(); since != 0 {
 			b.WriteString(" since " + time.Unix(since, 0).UTC().Format(time.RFC3339))
 		}
