@@ -227,8 +227,11 @@ func (d *daemon) check(ctx context.Context, id, action string) (volumeapi.Health
 }
 
 func (d *daemon) format(ctx context.Context, id, fsType string, options FormatOptions) error {
-	if options == (FormatOptions{}) && !strings.EqualFold(fsType, "refs") { // NTFS, unless the daemon's flag says otherwise
+	plain := func() error {
 		return errOf(call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id}))
+	}
+	if options == (FormatOptions{}) && fsType == "" { // NTFS, unless the daemon's flag says otherwise
+		return plain()
 	}
 	ask := func(request *extensionv1.Volume) error {
 		return errOf(call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request))
@@ -236,6 +239,9 @@ func (d *daemon) format(ctx context.Context, id, fsType string, options FormatOp
 	err := ask(&extensionv1.Volume{
 		Id: id, FileSystem: fsType, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	})
+	if options == (FormatOptions{}) && strings.EqualFold(fsType, "ntfs") && isUnimplemented(err) { // all that an older daemon makes
+		return plain()
+	}
 	probe := func() error { return ask(&extensionv1.Volume{}) } // no volume
 	return lacks(err, probe, "format volume", id, "the format options", omitOption)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -182,3 +183,23 @@ func TestDaemon_WithoutTheInspector(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// TestDaemon_FormatDefault: a driver that asks for NTFS gets it, whatever the daemon formats with by default.
+func TestDaemon_FormatDefault(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	must(t, err)
+	d := mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{Format: volumeapi.FormatOptions{FileSystem: "ReFS"}}})
+	m, err := mounter.New(t.Context(), d.Option())
+	must(t, err)
+	defer m.Close()
+	for i, want := range []winsim.FileSystem{winsim.ReFS, winsim.NTFS} {
+		fsType := []string{"", "NTFS"}[i]
+		_, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging + fsType, Source: number(uint32(i + 1)), FSType: fsType})
+		must(t, err)
+		info, err := node.DiskInfo(uint32(i + 1))
+		must(t, err)
+		if got := info.Partitions[len(info.Partitions)-1].Volume.FileSystem; got != want {
+			t.Errorf("FSType %q: %s, want %s", fsType, got, want)
+		}
+	}
+}

@@ -105,7 +105,7 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 		t.Errorf("a folder with content: %v; the disk has changed: %t, %v", full, after != before, err)
 	}
 	must(t, node.RemoveAll(staging+`\precious`))
-	must(t, stageDisk(func(*mounter.StageRequest) {}))
+	must(t, stageDisk(func(r *mounter.StageRequest) { r.FSType = "ntfs" }))
 	must(t, node.WriteFile(staging+`\file`, "text"))
 	must(t, m.Publish(t.Context(), staging, target))
 	if err := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging}); failure.ClassOf(err) != failure.InUse {
