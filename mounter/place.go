@@ -126,7 +126,7 @@ func errForeign(op, path, what string, code uint32) error {
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
 const (
 	errorDirNotEmpty = 145
-	errorDirectory   = 267 // it is none
+	errorDirectory   = 267 // it is something else
 )
 
 // remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can

@@ -161,12 +161,12 @@ func (n *Node) lookForKeys(ctx context.Context, asked scope) (search, error) {
 		limited, cancel := context.WithTimeout(ctx, portion(ctx, limit, 3))
 		defer cancel()
 		if asked.brief {
-			limited = tasks.Hurry(limited, n.known.tells)
+			limited = tasks.Hurry(limited, n.known.complete)
 		}
 		l := lookup{Node: n}
 		s.disks, err = l.findable(limited, asked.locations)
 		s.unanswered = l.unanswered
-		s.waited = !asked.brief || !slices.ContainsFunc(s.disks, func(d Disk) bool { return s.unanswered[d.Path] != 0 && n.known.tells(d.Path) })
+		s.waited = !asked.brief || !slices.ContainsFunc(s.disks, func(d Disk) bool { return s.unanswered[d.Path] != 0 && n.known.complete(d.Path) })
 		return err
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < findTime {

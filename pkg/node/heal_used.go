@@ -60,7 +60,7 @@ func (h *healing) startDate() time.Time {
 func (h *healing) originOf(link *stagingLink) origin {
 	start := h.startDate()
 	if link.kind == toVolume {
-		// It then only has to be gone for longer. A share would be kept for ever, and its server refuses whoever uses it.
+		// It then only has to be gone for longer. A share would be kept for ever, and its server refuses all who use it.
 		start = start.Add(-clockStep)
 	}
 	switch {

@@ -46,8 +46,8 @@ func (k *knownDisks) learn(d Disk, unanswered questions) {
 	k.disks[d.Path] = knownDisk{d, before.answered | askAll&^unanswered}
 }
 
-// tells reports whether a disk has answered all questions but where it is.
-func (k *knownDisks) tells(path string) bool {
+// complete reports whether a disk has answered all questions but where it is.
+func (k *knownDisks) complete(path string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.disks[path].answered|askLocation == askAll

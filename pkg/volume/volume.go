@@ -157,7 +157,7 @@ func AcceptDiskNumbers() Option {
 	}
 }
 
-// Unlinked tells which paths had links that are all removed; Filesystem.Unlinked of package filesystem does. If the
+// Unlinked reports which paths had links that are all removed, as Filesystem.Unlinked of package filesystem does. If the
 // volume at such a path is certainly gone, GetVolumeIDFromTargetPath unmounts it: aws-ebs hears that it is not mounted and
 // makes no further call, and the kubelet does not remove a mounted folder. The daemon uses it.
 func Unlinked(unlinked func(path string) bool) Option {

@@ -72,7 +72,7 @@ func TestModelPage(t *testing.T) {
 }
 
 // base is the type of a field, or of the elements of a list.
-// TestDoc: what a test author reads names no type of an internal package, which nobody outside can make.
+// TestDoc: what a test author reads names no type of an internal package, which others cannot make.
 func TestDoc(t *testing.T) {
 	text, err := exec.CommandContext(t.Context(), "go", "doc", "-all", ".").CombinedOutput()
 	require.NoError(t, err)
