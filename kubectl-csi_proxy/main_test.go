@@ -75,7 +75,7 @@ func runTests(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(programs)
-	build := osexec.Command("go", "build", "-o", programs, "./csi-proxyctl", "./csi-proxy-sim")
+	build := osexec.Command("go", "build", "-buildvcs=false", "-o", programs, "./csi-proxyctl", "./csi-proxy-sim")
 	build.Dir, build.Env = "../v2/cmd", append(os.Environ(), "GOWORK=")
 	if text, err := build.CombinedOutput(); err != nil {
 		panic(string(text))
