@@ -150,7 +150,7 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
 	now := h.m.Elapsed()
 	if h.noUptime == nil {
-		h.startDate()
+		h.noteStart()
 	}
 	h.watched = h.looks.follows(now, h.began, h.options.MinAge)
 	h.date(win.AsInspector(ctx), links)

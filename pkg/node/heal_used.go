@@ -46,19 +46,18 @@ func (u *usedTargets) has(name string) bool {
 // hardware keeps local time start an hour early or late, and time services correct it.
 const clockStep = time.Hour
 
-// startDate is the date of the start of Windows, by the clock as it was when this Node first looked or earlier. The clock
-// may have been set since: links have dates of their own time, so the earliest guess of all calls counts.
-func (h *healing) startDate() time.Time {
+// noteStart notes the date of the start of Windows, by the clock as it was when this Node first looked or earlier. The
+// clock may have been set since: links have dates of their own time, so the earliest guess of all calls counts.
+func (h *healing) noteStart() {
 	guess := h.m.Now().Round(0).Add(-h.uptime)
 	if h.started.IsZero() || guess.Before(h.started) {
 		h.started = guess
 	}
-	return h.started
 }
 
 // originOf says whether a link can have been in use since Windows started.
 func (h *healing) originOf(link *stagingLink) origin {
-	start := h.startDate()
+	start := h.started
 	if link.kind == toVolume {
 		// It then only has to be gone for longer. A share would be kept for ever, and its server refuses all who use it.
 		start = start.Add(-clockStep)

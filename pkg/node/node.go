@@ -61,7 +61,7 @@ type Node struct {
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
 	began      time.Duration // of this Node, by Elapsed
-	started    time.Time     // see startDate; heals guards it
+	started    time.Time     // see noteStart; heals guards it
 	used       usedTargets
 	looks      looks                    // heals guards it
 	gone       map[linkIdentity]absence // at the last call of Heal; heals guards it
