@@ -187,7 +187,7 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 			return err
 		}
 		err = host.CreateSymlink(source, target)
-		if err == nil {
+		if err == nil && f.onGone != nil {
 			f.links.made(source, target)
 		}
 		f.removed(ctx, target)
@@ -297,7 +297,7 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 			return err
 		}
 		target := ""
-		if reader, ok := host.(fsapi.LinkReader); ok {
+		if reader, ok := host.(fsapi.LinkReader); ok && f.onGone != nil {
 			target = reader.ReadLink(path)
 		}
 		err = host.Rmdir(path, request.Force)

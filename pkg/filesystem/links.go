@@ -45,7 +45,7 @@ func (l *links) removed(target, link string) {
 }
 
 // Unlinked reports whether Rmdir has removed a link to a path, and after it no link that CreateSymlink made leads there.
-// A driver that unpublished a volume has done so.
+// A driver that unpublished a volume has done so. It needs the option OnUnlinkedGone.
 func (f *Filesystem) Unlinked(path string) bool {
 	f.links.mu.Lock()
 	defer f.links.mu.Unlock()
