@@ -1,47 +1,49 @@
 package filesystem
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// maxLinked bounds the paths that links remembers. A node has some hundred volumes.
-const maxLinked = 4096
+// maxLinks bounds the links that are remembered, maxLinkText both paths of one: a caller can make many. A node has some
+// hundred volumes, and kubelet's paths are shorter.
+const (
+	maxLinks    = 4096
+	maxLinkText = 2048
+)
 
-// links are those that a Filesystem has made and removed since it exists, by the path to which they lead.
+// links are those that a Filesystem has made and removed since it exists.
 type links struct {
-	mu sync.Mutex
-	to map[string]map[string]bool // both folded
+	mu      sync.Mutex
+	targets map[string]string // by link; both folded
+	free    map[string]bool   // targets of which a link was removed
+	lost    bool              // some could not be remembered
 }
 
 func (l *links) made(target, link string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	target = winpath.Fold(target)
-	if l.to[target] == nil {
-		if len(l.to) == maxLinked {
-			maps.DeleteFunc(l.to, func(_ string, links map[string]bool) bool { return len(links) == 0 })
-		}
-		if len(l.to) == maxLinked {
-			return
-		}
-		if l.to == nil {
-			l.to = make(map[string]map[string]bool)
-		}
-		l.to[target] = make(map[string]bool)
+	if len(l.targets) == maxLinks || len(target)+len(link) > maxLinkText {
+		l.lost = true
+		return
 	}
-	if len(l.to[target]) < maxLinked {
-		l.to[target][winpath.Fold(link)] = true
+	if l.targets == nil {
+		l.targets = make(map[string]string)
 	}
+	l.targets[winpath.Fold(link)] = winpath.Fold(target)
 }
 
 func (l *links) removed(target, link string) {
-	l.made(target, link)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.to[winpath.Fold(target)], winpath.Fold(link))
+	delete(l.targets, winpath.Fold(link))
+	if l.free == nil || len(l.free) == maxLinks {
+		l.free = make(map[string]bool)
+	}
+	if len(target) <= maxLinkText {
+		l.free[winpath.Fold(target)] = true
+	}
 }
 
 // Unlinked reports whether Rmdir has removed a link to a path, and after it no link that CreateSymlink made leads there.
@@ -49,6 +51,14 @@ func (l *links) removed(target, link string) {
 func (f *Filesystem) Unlinked(path string) bool {
 	f.links.mu.Lock()
 	defer f.links.mu.Unlock()
-	links, known := f.links.to[winpath.Fold(path)]
-	return known && len(links) == 0
+	path = winpath.Fold(path)
+	if !f.links.free[path] || f.links.lost {
+		return false
+	}
+	for _, target := range f.links.targets {
+		if target == path {
+			return false
+		}
+	}
+	return true
 }
