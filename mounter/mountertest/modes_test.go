@@ -33,8 +33,9 @@ type kit struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // that of the case
 	node *winsim.Node
-	// option opened the Mounter.
+	// option opened the Mounter, stop ends its daemon.
 	option mounter.Option
+	stop   func()
 }
 
 func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
@@ -46,9 +47,10 @@ func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
 
 func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	t.Helper()
-	option := mountertest.Library(node)
+	option, stop := mountertest.Library(node), func() {}
 	if mode == mounter.Daemon {
-		option = mountertest.NewDaemon(t, node).Option()
+		d := mountertest.NewDaemon(t, node)
+		option, stop = d.Option(), d.Stop
 	}
 	m, err := mounter.New(t.Context(), option)
 	must(t, err)
@@ -56,7 +58,15 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 		t.Fatalf("mode %s, want %s", m.Mode(), mode)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option}
+	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option, stop: stop}
+}
+
+// restart ends the driver and the daemon, and starts new ones.
+func (k *kit) restart() *kit {
+	k.t.Helper()
+	_ = k.Close()
+	k.stop()
+	return newKitOn(k.t, k.Mode(), k.node)
 }
 
 // number is the disk with a number.

@@ -317,7 +317,7 @@ func TestOpen_Refused(t *testing.T) {
 	if _, err := Open(t.Context(), Config{Path: t.TempDir()}); err == nil {
 		t.Error("a directory was opened as a file")
 	}
-	if _, err := Open(t.Context(), Config{Path: filepath.Join(path, "calls.jsonl")}); err == nil || !strings.Contains(err.Error(), "create the directory of the recording") {
+	if _, err := Open(t.Context(), Config{Path: filepath.Join(path, "calls.jsonl")}); err == nil || !strings.Contains(err.Error(), "the recording") {
 		t.Error(err)
 	}
 }

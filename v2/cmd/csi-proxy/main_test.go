@@ -153,7 +153,7 @@ func TestStartRecording_Failed(t *testing.T) {
 	itself := local.Machine()
 	for path, want := range map[string]string{
 		"":                                  "",
-		filepath.Join(taken, "calls.jsonl"): "create the directory of the recording",
+		filepath.Join(taken, "calls.jsonl"): "the recording",
 		t.TempDir():                         "create the recording",
 		taken:                               "it has other content",
 	} {

@@ -253,7 +253,8 @@ func TestUpgrade_PlantedCopy(t *testing.T) {
 		defer planted.Close()
 		err = m.upgrade(t.Context())
 		_, _ = planted.WriteAt([]byte("EVIL!!!"), 0)
-		if got := m.content(t, m.binary); got != "healthy new" {
+		// On Windows a file that is open cannot be removed: the upgrade ends, and the old program stays.
+		if got := m.content(t, m.binary); got != "healthy new" && (err == nil || got != "healthy old") {
 			t.Errorf("got %v, and the program is %q", err, got)
 		}
 	})
