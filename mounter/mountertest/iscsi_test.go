@@ -248,14 +248,14 @@ func TestISCSI_Restart(t *testing.T) {
 			k.must(err)
 			k.must(k.node.WriteFile(staging+`\precious`, "data"))
 			k.node.Reboot()
-			k = k.restart() // the driver restarts, too
+			k = k.again() // the driver restarts, too
 			_, err = k.stageLUN(staging, lun(3, portalA))
 			k.must(err)
 			if got, err := k.node.ReadFile(staging + `\precious`); got != "data" || err != nil {
 				t.Errorf("it has %q, %v", got, err)
 			}
 			k.node.Reboot()
-			k = k.restart()
+			k = k.again()
 			k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
 			want := ""
 			if persistent {

@@ -61,8 +61,8 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option, stop: stop}
 }
 
-// restart ends the driver and the daemon, and starts new ones.
-func (k *kit) restart() *kit {
+// again ends the driver and the daemon, and starts new ones.
+func (k *kit) again() *kit {
 	k.t.Helper()
 	_ = k.Close()
 	k.stop()

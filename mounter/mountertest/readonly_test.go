@@ -84,7 +84,7 @@ func readOnlyLife(t *testing.T, mode mounter.Mode, policy winsim.SANPolicy, disk
 		t.Errorf("after a restart the disk is offline %t, read-only %t", info.Offline, info.ReadOnly)
 	}
 	// A driver that was restarted has only the path.
-	k = newKitOn(t, mode, k.node)
+	k = k.again()
 	for range 2 {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
 		if info := unwritten("unstaged"); info.ReadOnly != disk.WriteProtected {
