@@ -28,7 +28,11 @@ func newRigKit(t *testing.T) (context.Context, *mounter.Mounter) {
 	if !ok {
 		t.Skip("WINE_RIG_MODE is not set; test/wine runs this test on its rig")
 	}
-	m, err := mounter.New(t.Context(), mounter.WithMode(mode), mounter.WithWait())
+	options := []mounter.Option{mounter.WithMode(mode)}
+	if mode == mounter.Daemon {
+		options = append(options, mounter.WithWait())
+	}
+	m, err := mounter.New(t.Context(), options...)
 	must(t, err)
 	t.Cleanup(func() { _ = m.Close() })
 	return t.Context(), m
