@@ -125,8 +125,8 @@ func errForeign(op, path, what string, code uint32) error {
 
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
 const (
-	errorDirNotEmpty = 145
-	errorDirectory   = 267 // it is something else
+	errorDirNotEmpty = 145 // ERROR_DIR_NOT_EMPTY
+	errorDirectory   = 267 // ERROR_DIRECTORY: the name is not that of a folder
 )
 
 // remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can

@@ -296,13 +296,9 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 		if err != nil {
 			return err
 		}
-		target := ""
-		if reader, ok := host.(fsapi.LinkReader); ok && f.onGone != nil {
-			target = reader.ReadLink(path)
-		}
 		err = host.Rmdir(path, request.Force)
-		if err == nil && target != "" {
-			f.links.removed(target, path)
+		if err == nil {
+			f.links.removed(path)
 		}
 		f.removed(ctx, path)
 		return winerr.Wrap(op, path, err)

@@ -13,7 +13,7 @@ const (
 	maxLinkText = 2048
 )
 
-// links are those that a Filesystem has made and removed since it exists.
+// links are those that a Filesystem has made.
 type links struct {
 	mu      sync.Mutex
 	targets map[string]string // by link; both folded
@@ -34,20 +34,23 @@ func (l *links) made(target, link string) {
 	l.targets[winpath.Fold(link)] = winpath.Fold(target)
 }
 
-func (l *links) removed(target, link string) {
+func (l *links) removed(link string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.targets, winpath.Fold(link))
+	link = winpath.Fold(link)
+	target, known := l.targets[link]
+	if !known { // there may be others that are not known
+		return
+	}
+	delete(l.targets, link)
 	if l.free == nil || len(l.free) == maxLinks {
 		l.free = make(map[string]bool)
 	}
-	if len(target) <= maxLinkText {
-		l.free[winpath.Fold(target)] = true
-	}
+	l.free[target] = true
 }
 
-// Unlinked reports whether Rmdir has removed a link to a path, and after it no link that CreateSymlink made leads there.
-// A driver that unpublished a volume has done so. It needs the option OnUnlinkedGone.
+// Unlinked reports whether Rmdir has removed the last link to a path of those that CreateSymlink made. A driver that
+// unpublished a volume has done so. It needs the option OnUnlinkedGone.
 func (f *Filesystem) Unlinked(path string) bool {
 	f.links.mu.Lock()
 	defer f.links.mu.Unlock()

@@ -59,7 +59,7 @@ func (h *healing) noteStart() {
 func (h *healing) originOf(link *stagingLink) origin {
 	start := h.started
 	if link.kind == toVolume {
-		// It then only has to be gone for longer. A share would be kept for ever, and its server refuses all who use it.
+		// A volume then only has to be gone for longer. A share would be kept for good.
 		start = start.Add(-clockStep)
 	}
 	switch {

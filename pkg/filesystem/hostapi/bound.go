@@ -19,7 +19,6 @@ var (
 	_ SpaceMeasurer = boundHost{}
 
 	_ DirectoryLister = boundHost{}
-	_ LinkReader      = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {

@@ -77,19 +77,6 @@ func (b boundHost) IsSymlink(path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-func (b boundHost) ReadLink(path string) string {
-	ctx, h := b.ctx, b.host
-	linkPath, link, err := h.files.Link(ctx, "inspect link", path)
-	if err != nil {
-		return ""
-	}
-	next, err := policy.LeadsTo(linkPath, link)
-	if err != nil || next.Guessed {
-		return ""
-	}
-	return next.Path
-}
-
 // PathStats follows links as pathValid does. What it reports of a volume that Windows needs, or of one
 // that is mounted only outside the working directories, the policy refuses.
 func (b boundHost) PathStats(path string) (total, available int64, err error) {

@@ -23,7 +23,7 @@ import (
 // HostAPI is what the filesystem group does on a machine. Every method may be
 // called again with the same arguments.
 //
-// A host can implement ContextBinder, Limiter, SpaceMeasurer, DirectoryLister and LinkReader as well.
+// A host can implement ContextBinder, Limiter, SpaceMeasurer and DirectoryLister as well.
 type HostAPI interface {
 	// PathExists reports whether anything has this name, a dangling link included. The mounted folder of a
 	// volume that is certainly gone, with its disk, does not count.
@@ -76,12 +76,6 @@ type DirectoryLister interface {
 	// ListDirectory returns at most limit entries of a directory, by name, and whether there are
 	// more. It refuses a file, a link and a mounted folder.
 	ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error)
-}
-
-// LinkReader is a host that can read links. It is not part of HostAPI, like SpaceMeasurer.
-type LinkReader interface {
-	// ReadLink returns the path to which a link leads. It is empty for anything else, and for what cannot be read.
-	ReadLink(path string) string
 }
 
 // DirectoryEntry is a name in a directory.
