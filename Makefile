@@ -17,10 +17,12 @@ ARGS      ?= -preset busy
 BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
 FUZZJOBS  ?= 2
-SOAKTIME  ?= 60s
+SEEDS     ?= 1000
+FIRST     ?= 1
 ATTACKTIME ?= 5s
-SEED      ?= 1
-# SHUFFLE=on runs tests in another order each time, as CI does. The go command keeps no results of such runs.
+# What samples follow from: by default another one each day, so that results of tests are kept for a day.
+SEED      ?= $(shell date +%Y%m%d)
+# SHUFFLE=on runs test and test-whole in another order each time, as CI does. The go command keeps no results then.
 SHUFFLE   ?= off
 
 # The programs: those for Windows nodes, and those that also run here.
@@ -49,32 +51,30 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace,nethttpomithttp2 -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of the modules that go.work joins: library, client, mounter and its tests, programs and their tests. The tools,
-# the examples and the tests of deploy are modules apart, so that their dependencies do not mix with ours.
-MODULES      := . client mounter mounter/mountertest test v2/cmd
-PACKAGES     := ./... ./client/... ./mounter/... ./mounter/mountertest/... ./test/... ./v2/cmd/...
+# Packages of the modules that go.work joins: library, client, mounter and its tests, programs and their tests. The tools
+# and the examples are modules apart, so that their dependencies do not mix with ours.
+MODULES      := client mounter mounter/mountertest v2 v2/cmd v2/test
+PACKAGES     := $(MODULES:%=./%/...)
 GO_TOOLS     := GOWORK=off $(GO) -C tools
-OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
+OUR_TOOLS    := ./image ./interceptgen ./manifests/... ./protogen ./release
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
-GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
-GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
 GO_KUBECTL   := GOWORK=off $(GO) -C kubectl-csi_proxy
 
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
-GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zintercept.go' 'docs/cli/*.md' deploy/manifests deploy/charts/csi-proxy/README.md test/manifests/testdata
+GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zintercept.go' 'docs/cli/*.md' deploy/manifests deploy/charts/csi-proxy/README.md tools/manifests/testdata
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
-# -race needs a C compiler. To find out whether it works, build something with it, once and only for
-# a target that needs to know.
-RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/null && echo -race))$(RACE)
+# RACE=-race runs the tests with the race detector, as CI does. It needs a C compiler.
+RACE ?=
 
-# Tests that try thousands of cases one after the other, which takes minutes with the race detector. They run
-# without it; 'make test SWEEPS=' runs them with it, as the workflow does.
-SWEEPS         := TestCrash|TestSwaps_EachCall|TestHeal_Arrives|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestHeal_Story|TestWords
-SWEEP_PACKAGES  = $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(SWEEPS))\b' .)))
+# The packages of which -short tries only a sample of the cases, or not all tests.
+WHOLE_PACKAGES = $(addprefix ./,$(sort $(dir $(shell $(GREP_TESTS) -lE 'sweep\.OneIn|testing\.Short\(\)' --exclude-dir=sweep $(MODULES)))))
+
+# Tests wait more than they compute.
+TEST_FLAGS := -parallel=8 -timeout=20m
 
 ORDER := $(if $(filter-out off,$(SHUFFLE)),-shuffle=$(SHUFFLE))
 
@@ -86,7 +86,7 @@ help: ## Show this list
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
 	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) csi-proxy-verify.exe (windows/amd64)"
 	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
-	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./test/windows
+	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./v2/test/windows
 
 .PHONY: native
 native:
@@ -96,47 +96,64 @@ native:
 
 # Windows shows these as a file's properties. The linker finds them in the program's directory.
 .PHONY: resources
-resources:
+resources: bin/tools/go-winres
 	@echo "write version resources ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../$(PROGRAMS)/%)
+	$(Q)tools/release/resources.sh bin/tools/go-winres '$(VERSION)' '$(COMMIT)' $(DATE) $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
 
 .PHONY: demo
 demo: native ## Show the life of volumes on an emulated Windows node, each answer checked
-	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./test/demo
+	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./v2/test/demo
 
 .PHONY: run
 run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags
 	bin/csi-proxy-sim $(ARGS)
 
+# What a person runs before each commit: 'make test PKG=./v2/pkg/volume/...' tests some packages only. ./pkg and
+# ./internal are those of the library.
+PKG ?=
+# The go command keeps the results of tests although files outside their modules have changed, such as docs. These read some.
+PAGE_TESTS := TestLinks|TestWords|TestLimits|TestSupplyChain|TestManual|TestPage|TestPages_AreThoseOfDocs|TestDocs|TestNode_Picture|TestWatch_Picture|TestSelect_Chart
 .PHONY: test
-test: ## Run all tests, and compile all tests for Windows
-	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
-	$(GO) test $(RACE) $(ORDER) -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
-	[ -z "$(SWEEPS)" ] || $(GO) test $(ORDER) -timeout=20m -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
-	for module in client mounter; do GOWORK=off $(GO) -C $$module test ./... || exit; done # with the oldest versions
-	$(GO_TOOLS) test $(ORDER) $(OUR_TOOLS)
-	$(GO_MANIFESTS) test $(ORDER) ./...
-	$(GO_DRIVERS) test $(ORDER) ./...
-	$(GO_KUBECTL) test $(RACE) $(ORDER) ./...
-	$(GO_DRIVERS) vet -tags=drivers,wine ./...
-	$(GO_EXAMPLES) test $(RACE) $(ORDER) ./csi-node-plugin/...
-	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
-	$(GO) vet -trimpath -tags=wine ./test/wine/...
+test: export CSI_PROXY_SEED := $(SEED)
+test: ## Run the tests of all packages, or of PKG=./pkg/volume/..., with samples of their sweeps
+	@echo "sweeps try samples; make test SEED=$(SEED) tries the same cases again, and make test-whole all"
+	$(GO) test $(RACE) -short $(ORDER) $(TEST_FLAGS) $(or $(patsubst ./internal/%,./v2/internal/%,$(patsubst ./pkg/%,./v2/pkg/%,$(PKG))),$(PACKAGES))
+ifeq ($(PKG),)
+	$(GO) test -short -count=1 -run '^($(PAGE_TESTS))$$' $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(PAGE_TESTS))\b' ./v2)))
+	$(GO_TOOLS) test $(TEST_FLAGS) $(OUR_TOOLS)
+	$(GO_KUBECTL) test $(RACE) $(ORDER) $(TEST_FLAGS) ./...
+	$(GO_EXAMPLES) test $(RACE) $(ORDER) -short ./... # Ginkgo refuses -parallel
 	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
+endif
+
+.PHONY: check
+check: bin/tools/golangci-lint ## Vet, lint and test the packages that have changed since BASE, by default the upstream branch
+	tools/check.sh $(BASE)
+
+.PHONY: test-whole
+test-whole: ## Run whole sweeps, drivers' modules that use ours, and with the oldest versions that ours require
+	$(GO) test $(ORDER) $(TEST_FLAGS) $(WHOLE_PACKAGES)
+	for module in client mounter; do GOWORK=off $(GO) -C $$module test $(TEST_FLAGS) ./... || exit; done
+	$(GO) vet -trimpath -tags=drivers,wine ./v2/test/drivers/... ./v2/test/wine/...
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
+
+.PHONY: test-all
+test-all: ## Run every test that needs no Windows, as CI does
+	$(MAKE) test RACE=-race SHUFFLE=on
+	$(MAKE) test-whole fuzz test-browser test-clients test-wine simulate attack SHUFFLE=on RACE=-race
 
 # One package after the other, so that each test says at once how far it is. A package takes
 # minutes; the limit is for a machine whose host takes its processors away.
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
-	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./test/wine/...
+	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./v2/test/wine/...
 	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' $(MAKE) test-wine-links)
 
 # With the Wine of CSI_PROXY_WINE, which has to store links.
 .PHONY: test-wine-links
 test-wine-links: build ## Run under Wine 11 what Wine 10 cannot: links, mounted folders, files of volumes
-	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts|TestVerify)$$' ./test/wine
-	$(GO) test -tags=wine -count=1 -v -timeout=40m ./test/wine/suite -links
+	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts|TestVerify)$$' ./v2/test/wine
+	$(GO) test -tags=wine -count=1 -v -timeout=40m ./v2/test/wine/suite -links
 
 # Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED
 # is set. SCREENSHOTS=DIR keeps pictures of the pages.
@@ -145,8 +162,8 @@ SCREENSHOTS ?=
 .PHONY: test-browser
 test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs it for this user if missing
 	$(if $(SCREENSHOTS),mkdir -p '$(abspath $(SCREENSHOTS))')
-	hack/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
-	$(GO) test -count=1 -v ./test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
+	tools/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
+	$(GO) test -count=1 -v ./v2/test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
 		$(if $(SCREENSHOTS),-browser.screenshots='$(abspath $(SCREENSHOTS))')
 
 # Packages stay in the user's cache. Without Node.js, or gRPC for Python, tests are skipped, unless
@@ -154,30 +171,28 @@ test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs
 CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/csi-proxy/clients
 .PHONY: test-clients
 test-clients: native ## Test the server with gRPC for Node.js and for Python; installs both for this user if missing
-	test/clients/install.sh '$(CLIENTS)' || [ -z "$(CSI_PROXY_CLIENTS_REQUIRED)$(CI)" ]
-	$(GO) test -count=1 -v -parallel=4 ./test/clients -args -clients.sim=$(CURDIR)/bin/csi-proxy-sim \
+	v2/test/clients/install.sh '$(CLIENTS)' || [ -z "$(CSI_PROXY_CLIENTS_REQUIRED)$(CI)" ]
+	$(GO) test -count=1 -v -parallel=4 ./v2/test/clients -args -clients.sim=$(CURDIR)/bin/csi-proxy-sim \
 		-clients.node='$(CLIENTS)/bin/node' -clients.python='$(CLIENTS)/bin/python3'
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes.
-DRIVER_TESTS := ./ported ./unmodified
+DRIVER_TESTS := ./v2/test/drivers/ported ./v2/test/drivers/unmodified
 .PHONY: test-drivers
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine
-	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
+	$(GO) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
 
-# The files that only a build for Windows has, in these modules. test/wine/systemcalls is built only with
+# The files that only a build for Windows has, in these modules. v2/test/wine/systemcalls is built only with
 # copies of other packages.
-ROOTS        := ./client ./internal ./mounter ./pkg ./test ./v2
+ROOTS        := ./client ./mounter ./v2
 GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' '^//go:build.*windows' $(ROOTS)
 
 .PHONY: lint
 lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows
 	bin/tools/actionlint -shellcheck= -pyflakes= # so that the result does not depend on what is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
-	GOOS=windows bin/tools/golangci-lint run $(filter-out ./test/wine/systemcalls/,$(sort $(dir $(shell $(GREP_WINDOWS)))))
+	GOOS=windows bin/tools/golangci-lint run $(filter-out ./v2/test/wine/systemcalls/,$(sort $(dir $(shell $(GREP_WINDOWS)))))
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
-	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
-	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd kubectl-csi_proxy && GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
@@ -203,13 +218,13 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the fig
 	$(GO_EXAMPLES) test -run '^$$' -bench . -benchtime 1x -p 1 \
 		$(patsubst examples/%,./%,$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' examples)))) >$(BENCH_OUTPUT)/life.txt || \
 		{ cat $(BENCH_OUTPUT)/life.txt; exit 1; }
-	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' )$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
+	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' )$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 
 .PHONY: report
 report: bin/tools/benchstat ## Write bin/bench/tables.txt, what benchstat says about the results of make bench
 	while read -r table; do eval "bin/tools/benchstat -table .name $$table $(wildcard $(BENCH_OUTPUT)/[!t]*.txt)" || exit; done \
-		<hack/benchstat.txt >$(BENCH_OUTPUT)/tables.txt
+		<tools/benchstat.txt >$(BENCH_OUTPUT)/tables.txt
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
@@ -221,36 +236,31 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 		result=$$?; echo "$$1 $$2: $$(echo "$$output" | grep "^fuzz: elapsed" | tail -1)"; \
 		[ $$result = 0 ] || echo "$$output" | grep -A1 "^--- FAIL: Fuzz" | grep -qx "    context deadline exceeded" || { echo "$$output"; exit 1; }' fuzz
 
-.PHONY: soak
-soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1), and calls while folders are exchanged for links
-	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
-	$(GO) test $(RACE) -count=1 -v -timeout=30m -run '^TestSwaps$$' ./mounter/mountertest -args -swap.time=$(SOAKTIME)
+.PHONY: simulate
+simulate: ## Run SEEDS (1000) simulations of a whole node, from the seed FIRST (1) on, and check that they replay
+	$(GO) test -c -o bin/simulation.test ./v2/test/simulation
+	bin/simulation.test -test.run='^TestSimulation$$' -first=$(FIRST) -seeds=$$(($(SEEDS) / 2)) & \
+	bin/simulation.test -first=$$(($(FIRST) + $(SEEDS) / 2)) -seeds=$$(($(SEEDS) - $(SEEDS) / 2)); result=$$?; wait $$! && exit $$result
 
 .PHONY: attack
 attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice
-	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) -attack.table=$(CURDIR)/bin/attack.md
-
-.PHONY: attack-original
-attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write bin/attack-original.md
-	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.table=$(CURDIR)/bin/attack-original.md
+	$(GO) test -count=1 -v -timeout=30m ./v2/test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) -attack.table=$(CURDIR)/bin/attack.md
 
 .PHONY: generate
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
-	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
+	$(GO_TOOLS) build -o ../bin/tools/ ./interceptgen ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools client/extension
-	bin/tools/protogen -plugins bin/tools v2/cmd/daemon/controlv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
-	$(GO_MANIFESTS) run ./render
+	$(GO_TOOLS) run ./manifests/render
 
-# Without test/manifests and test/wine/original: to tidy them, the go command downloads half a
-# gigabyte. Their builds fail if a requirement is missing.
+# Without tools: to tidy it, the go command downloads half a gigabyte. Its build fails if a requirement is missing.
 .PHONY: verify
 verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in $(MODULES) tools examples test/drivers kubectl-csi_proxy; do \
+	@for module in $(MODULES) examples kubectl-csi_proxy; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done
@@ -275,7 +285,7 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 		for program in $$programs; do packages="$$packages $(PROGRAMS)/$$program"; done; \
 		echo "build $$programs ($$platform)"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
-		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./test/windows || exit;; esac; \
+		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./v2/test/windows || exit;; esac; \
 		packages=; \
 	done
 	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \
@@ -315,5 +325,6 @@ bin/tools/golangci-lint: MODULE := github.com/golangci/golangci-lint/v2/cmd/gola
 bin/tools/actionlint:    MODULE := github.com/rhysd/actionlint/cmd/actionlint
 bin/tools/benchstat:     MODULE := golang.org/x/perf/cmd/benchstat
 bin/tools/crane:         MODULE := github.com/google/go-containerregistry/cmd/crane
-bin/tools/golangci-lint bin/tools/actionlint bin/tools/benchstat bin/tools/crane: tools/go.mod tools/go.sum
+bin/tools/go-winres:     MODULE := github.com/tc-hib/go-winres
+bin/tools/golangci-lint bin/tools/actionlint bin/tools/benchstat bin/tools/crane bin/tools/go-winres: tools/go.mod tools/go.sum
 	$(GO_TOOLS) build -o ../$@ $(MODULE)

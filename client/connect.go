@@ -50,6 +50,7 @@ type settings struct {
 	path        string
 	wait        bool
 	owners      []string
+	dialer      func(ctx context.Context) (net.Conn, error)
 	dialOptions []grpc.DialOption
 
 	after func(time.Duration) <-chan time.Time // time.After, except in tests
@@ -79,6 +80,12 @@ var ErrUntrustedOwner = dial.ErrUntrustedOwner
 // its directory and on Linux of its server must be root or that user.
 func WithTrustedOwners(owners ...string) Option {
 	return func(s *settings) { s.owners = append(s.owners, owners...) }
+}
+
+// WithDialer connects with f instead of opening a pipe or socket: to a daemon in the same process, for tests. Who is at
+// the other end is not checked.
+func WithDialer(f func(ctx context.Context) (net.Conn, error)) Option {
+	return func(s *settings) { s.dialer = f }
 }
 
 // WithDialOptions adds gRPC options, such as interceptors. They override our own. A
@@ -170,6 +177,9 @@ func (s *settings) probe(ctx context.Context) error {
 }
 
 func (s *settings) dial(ctx context.Context, path string) (net.Conn, error) {
+	if s.dialer != nil {
+		return s.dialer(ctx)
+	}
 	conn, err := dial.Dial(ctx, path, s.owners)
 	if err != nil {
 		return nil, explain(runtime.GOOS, path, err)

@@ -46,7 +46,6 @@ func (c *cluster) pods(ctx context.Context, fieldSelector string) ([]corev1.Pod,
 	return found.Items, nil
 }
 
-// runOn runs csi-proxyctl on a node.
 func (c *cluster) runOn(ctx context.Context, node string, out io.Writer, args ...string) error {
 	pods, err := c.pods(ctx, "spec.nodeName="+node)
 	if err != nil {
@@ -59,7 +58,6 @@ func (c *cluster) runOn(ctx context.Context, node string, out io.Writer, args ..
 	return c.run(ctx, &pods[running], c.in, out, c.err, args...)
 }
 
-// run runs csi-proxyctl in a pod.
 func (c *cluster) run(ctx context.Context, pod *corev1.Pod, in io.Reader, out, errs io.Writer, args ...string) error {
 	request := c.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{

@@ -110,7 +110,7 @@ func bundleCommand(c *cluster) *cobra.Command {
 	cmd := onNode(&cobra.Command{
 		Use:     "support-bundle NODE [ARGS...]",
 		Short:   "Write the support bundle of a node to a file here",
-		Example: "  kubectl csi-proxy support-bundle win-node-7\n  kubectl csi-proxy support-bundle -f ticket-4711.zip win-node-7 --hide-names",
+		Example: "  kubectl csi-proxy support-bundle win-node-7\n  kubectl csi-proxy support-bundle -f ticket-4711.zip win-node-7",
 	})
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write (default: csi-proxy-support-NODE-TIME.zip)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -159,7 +159,7 @@ func TestList(t *testing.T) {
 	out, _, err := run(t, "--kubeconfig", config)
 	const want = `NODE    VERSION   PROBLEMS   PODS HURT   SEVERITY   WORST
 win-a   v2.1.0    1          0           note       full?[31m
-win-b   devel     9          6           hurts      disk 5: it cannot be read: no answer in time
+win-b   devel     9          5           hurts      disk 4: offline: 2 paths lead to it
 win-c   -         ?          ?           ?          csi-proxyctl: no endpoint answers
 win-d   -         ?          ?           ?          its pod csi-proxy-d is Pending
 `
@@ -203,7 +203,7 @@ func TestRun(t *testing.T) {
 func TestSupportBundle(t *testing.T) {
 	config := newServer(t)
 	file := filepath.Join(t.TempDir(), "bundle.zip")
-	if _, errs, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b", "--hide-names"); err != nil || !strings.Contains(errs, file) || !strings.Contains(errs, "Not in the bundle:") {
+	if _, errs, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b", "--service-name=csi-proxy"); err != nil || !strings.Contains(errs, file) || !strings.Contains(errs, "Not in the bundle:") {
 		t.Fatal(err, errs)
 	}
 	if archive, err := zip.OpenReader(file); err != nil || len(archive.File) < 5 {

@@ -1,14 +1,16 @@
 package mounter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -19,7 +21,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -77,7 +81,11 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 	case e.conn != nil:
 		return e.conn, nil
 	}
-	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
+	options = append(slices.Clone(options), client.WithPipePath(e.path()))
+	if dial := e.settings.dialer; dial != nil {
+		options = append(options, client.WithDialer(func(ctx context.Context) (net.Conn, error) { return dial(ctx, e.group, e.version.String()) }))
+	}
+	conn, err := client.Connect(ctx, e.group, e.version, options...)
 	if err != nil {
 		// The daemon, not a volume, is missing.
 		failed := &nodeError{class: failure.Unavailable, text: err.Error()}
@@ -148,36 +156,87 @@ func (d *daemon) diskSize(ctx context.Context, number uint32) (int64, error) {
 	return response.GetTotalBytes(), err
 }
 
-func (d *daemon) partition(ctx context.Context, number uint32) error {
-	return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number}))
+// wire is a disk as a request of the extensions.
+func (f foundDisk) wire() *extensionv1.Disk {
+	request := &extensionv1.Disk{Number: &f.number}
+	if is := f.is; is != (diskapi.MustBe{}) {
+		request.MustBe = &extensionv1.MustBe{Device: is.Device, SerialNumber: is.Serial, Page83: is.Page83, VolumeId: is.VolumeID, MountPath: is.Path}
+	}
+	return request
 }
 
-func (d *daemon) setOnline(ctx context.Context, number uint32, online bool) error {
-	return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
+// confirm fails if another disk has the number. A daemon that does not know what a disk must be is asked before each
+// change: what happens in between is not seen.
+func (d *daemon) confirm(ctx context.Context, f foundDisk) error {
+	at, err := f.number, error(nil)
+	switch is, query := f.is, f.keys; {
+	case is.VolumeID != "":
+		at, err = d.diskOf(ctx, is.VolumeID)
+	case is != diskapi.MustBe{} || query != nodeapi.Query{}:
+		query.Number, query.Serial, query.Page83 = &f.number, is.Serial, is.Page83
+		_, err = d.findListed(ctx, query, nil)
+	}
+	if err == nil && at != f.number || errors.Is(err, fs.ErrNotExist) {
+		return newError(failure.Busy, "look at", diskName(f.number), "another disk has the number now; find the disk again by its ids")
+	}
+	return err
 }
 
-func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
-	response, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.GetDiskReadOnly,
-		&extensionv1.Disk{Number: &number})
+// changeDisk asks the extension, which checks the disk at the change itself, or the published method after it has looked.
+func (d *daemon) changeDisk(
+	ctx context.Context, f foundDisk, request *extensionv1.Disk, plain func() error,
+	method func(extensionv1.DiskChangeClient, context.Context, *extensionv1.Disk, ...grpc.CallOption) (*emptypb.Empty, error),
+) error {
+	if request.MustBe != nil {
+		if err := errOf(call(ctx, d.disks, extensionv1.NewDiskChangeClient, method, request)); !isUnimplemented(err) {
+			return err
+		}
+	}
+	if err := d.confirm(ctx, f); err != nil {
+		return err
+	}
+	return plain()
+}
+
+func (d *daemon) partition(ctx context.Context, f foundDisk) error {
+	return d.changeDisk(ctx, f, f.wire(), func() error {
+		return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: f.number}))
+	}, extensionv1.DiskChangeClient.PartitionDisk)
+}
+
+func (d *daemon) setOnline(ctx context.Context, f foundDisk, online bool) error {
+	request := f.wire()
+	request.Online = &online
+	return d.changeDisk(ctx, f, request, func() error {
+		return errOf(call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: f.number, IsOnline: online}))
+	}, extensionv1.DiskChangeClient.SetDiskState)
+}
+
+func (d *daemon) isReadOnly(ctx context.Context, f foundDisk) (bool, error) {
+	response, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.GetDiskReadOnly, f.wire())
+	if isUnimplemented(err) {
+		err = cmp.Or(d.confirm(ctx, f), err)
+	}
 	return response.GetReadOnly(), err
 }
 
-func (d *daemon) onlineReadOnly(ctx context.Context, number uint32) error {
-	yes := true
-	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
-		&extensionv1.Disk{Number: &number, ReadOnly: &yes, Online: &yes})
-	return d.lacksReadOnly(ctx, "bring online read-only", number, err)
+func (d *daemon) onlineReadOnly(ctx context.Context, f foundDisk) error {
+	yes, request := true, f.wire()
+	request.ReadOnly, request.Online = &yes, &yes
+	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly, request)
+	return d.lacksReadOnly(ctx, "bring online read-only", f, err)
 }
 
-func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
-	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
-		&extensionv1.Disk{Number: &number, ReadOnly: &readOnly})
-	return d.lacksReadOnly(ctx, "set read-only state of", number, err)
+func (d *daemon) setReadOnly(ctx context.Context, f foundDisk, readOnly bool) error {
+	request := f.wire()
+	request.ReadOnly = &readOnly
+	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly, request)
+	return d.lacksReadOnly(ctx, "set read-only state of", f, err)
 }
 
-func (d *daemon) lacksReadOnly(ctx context.Context, op string, number uint32, err error) error {
-	probe := func() error { _, err := d.isReadOnly(ctx, number); return err }
-	return lacks(err, probe, op, diskName(number), "the option ReadOnly", omitOption)
+func (d *daemon) lacksReadOnly(ctx context.Context, op string, f foundDisk, err error) error {
+	probe := func() error { _, err := d.isReadOnly(ctx, f); return err }
+	return lacks(err, probe, op, diskName(f.number), "the option ReadOnly", omitOption)
 }
 
 func (d *daemon) volumes(ctx context.Context, number uint32) ([]string, error) {
@@ -197,30 +256,15 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 }
 
 func (d *daemon) health(ctx context.Context, id string) (volumeapi.Health, error) {
-	return d.check(ctx, id, extensionv1.ActionNone)
-}
-
-func (d *daemon) repair(ctx context.Context, id string) (volumeapi.Health, error) {
-	return d.check(ctx, id, extensionv1.ActionRepair)
-}
-
-func (d *daemon) check(ctx context.Context, id, action string) (volumeapi.Health, error) {
-	ask := func(request *extensionv1.CheckVolumeRequest) (*extensionv1.VolumeCondition, error) {
-		return call(ctx, d.vols, extensionv1.NewVolumeHealthClient, extensionv1.VolumeHealthClient.CheckVolume, request)
-	}
-	is, err := ask(&extensionv1.CheckVolumeRequest{VolumeId: id, Action: action})
+	condition, err := call(ctx, d.vols, extensionv1.NewVolumeHealthClient, extensionv1.VolumeHealthClient.CheckVolume, &extensionv1.Volume{Id: id})
 	if err != nil {
-		probe := func() error { _, err := ask(&extensionv1.CheckVolumeRequest{}); return err } // no volume
-		return volumeapi.Health{}, lacks(err, probe, "check volume", id, "the option Check", omitOption)
+		return volumeapi.Health{}, err
 	}
 	health := volumeapi.Health{
-		FileSystem: is.Volume.GetFileSystem(), ReadOnly: is.Volume.GetReadOnly(), Dirty: is.Volume.GetDirty(), Damage: volumeapi.Damage(is.Volume.GetDamage()),
-		Running: is.Running, Unknown: is.Unknown,
+		FileSystem: condition.Volume.GetFileSystem(), ReadOnly: condition.Volume.GetReadOnly(), Dirty: condition.Volume.GetDirty(),
+		Damage: volumeapi.Damage(condition.Volume.GetDamage()), Unknown: condition.Unknown,
 	}
-	if is.RunningSinceUnix != 0 {
-		health.Since = time.Unix(is.RunningSinceUnix, 0)
-	}
-	for _, disk := range is.Disks {
+	for _, disk := range condition.Disks {
 		health.Disks = append(health.Disks, volumeapi.DiskHealth{Number: disk.GetNumber(), State: disk.Health, Reason: disk.HealthReason})
 	}
 	return health, nil
@@ -298,7 +342,7 @@ func (d *daemon) exists(ctx context.Context, path string) (bool, error) {
 	return response.GetExists(), err
 }
 
-func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
+func (d *daemon) isLiveLink(ctx context.Context, path string) (bool, error) {
 	response, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.IsSymlink, &filesystemv1.IsSymlinkRequest{Path: path})
 	return response.GetIsSymlink(), err
 }

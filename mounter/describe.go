@@ -11,6 +11,7 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -31,11 +32,6 @@ func (d *daemon) sessions(ctx context.Context, name string) ([]nodeapi.Session, 
 		return nil, err
 	}
 	return found.Sessions, nil
-}
-
-func (d *daemon) isMultipath(ctx context.Context, number uint32) (bool, error) {
-	found, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk, &extensionv1.FindDiskRequest{Disk: &extensionv1.Disk{Number: &number}})
-	return isMPIO(found.GetDevice()), err
 }
 
 func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*nodeapi.Description, error) {
@@ -71,7 +67,7 @@ func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeR
 }
 
 // findDisk asks the inspector, which alone knows all keys, and which disk Windows runs from.
-func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
+func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (foundDisk, error) {
 	keys := &extensionv1.Disk{
 		Number: query.Number, Device: query.Path, Bus: query.Bus, Model: query.Model, SerialNumber: query.Serial, Page83: query.Page83,
 		NvmeNamespaceId: query.NamespaceID, Eui64: query.EUI64, Nguid: query.NGUID, SizeBytes: &query.Size,
@@ -86,33 +82,36 @@ func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, err
 		&extensionv1.FindDiskRequest{Disk: keys, SerialNumberPrefix: query.SerialPrefix, LunId: query.LUN, Adapter: query.Adapter})
 	if err != nil {
 		if numbers := ambiguousOf(err); numbers != nil {
-			return 0, ambiguous(query, numbers)
+			return foundDisk{}, ambiguous(query, numbers)
 		}
 		err = d.explainInspector(err)
 		if cannotTell(err) {
 			return d.findListed(ctx, query, err)
 		}
-		return 0, err
+		return foundDisk{}, err
 	}
-	return disk.GetNumber(), nil
+	return foundDisk{number: disk.GetNumber(), is: diskapi.MustBe{Device: disk.Device, Serial: disk.SerialNumber, Page83: disk.Page83}}, nil
 }
 
 // findListed finds a disk by the keys that the published API lists, for a daemon without an
 // inspector and for containers without its pipe. A query with another key fails with why.
-func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error) (uint32, error) {
+func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error) (foundDisk, error) {
 	listed := nodeapi.Query{
 		Number: query.Number, Serial: query.Serial, SerialPrefix: query.SerialPrefix, Page83: query.Page83, LUN: query.LUN, Adapter: query.Adapter,
 	}
 	if listed != query {
-		return 0, why
+		return foundDisk{}, why
 	}
-	ids, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskIDs, &diskv1.ListDiskIDsRequest{})
-	if err != nil {
-		return 0, err
+	locations := &diskv1.ListDiskLocationsResponse{}
+	if query.LUN != "" || query.Adapter != "" {
+		var err error
+		if locations, err = call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskLocations, &diskv1.ListDiskLocationsRequest{}); err != nil {
+			return foundDisk{}, err
+		}
 	}
-	locations, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskLocations, &diskv1.ListDiskLocationsRequest{})
+	ids, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskIDs, &diskv1.ListDiskIDsRequest{}) // last: they say which disk it is
 	if err != nil {
-		return 0, err
+		return foundDisk{}, err
 	}
 	same := func(want, have string) bool { return want == "" || want == have }
 	var found []uint32
@@ -126,15 +125,15 @@ func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error)
 	slices.Sort(found)
 	switch len(found) {
 	case 0:
-		return 0, newError(failure.NotFound, "find disk with", query.String(), "there is no such disk, or Windows has not seen it yet")
+		return foundDisk{}, newError(failure.NotFound, "find disk with", query.String(), "there is no such disk, or Windows has not seen it yet")
 	case 1:
-		return found[0], nil
+		is := ids.DiskIDs[found[0]]
+		return foundDisk{found[0], diskapi.MustBe{Serial: is.GetSerialNumber(), Page83: is.GetPage83()}, query}, nil
 	default:
-		return 0, ambiguous(query, found)
+		return foundDisk{}, ambiguous(query, found)
 	}
 }
 
-// ambiguous is the error of the library.
 func ambiguous(query nodeapi.Query, numbers []uint32) error {
 	err := &nodeapi.AmbiguousError{Query: query}
 	for _, number := range numbers {

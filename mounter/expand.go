@@ -96,11 +96,11 @@ func (m *Mounter) volumeAt(ctx context.Context, path string) (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return id, err
 	}
-	switch leads, leadsErr := m.node.leads(ctx, path); {
-	case leadsErr == nil && leads:
+	switch live, linkErr := m.node.isLiveLink(ctx, path); {
+	case linkErr == nil && live:
 		return "", nil
-	case leadsErr != nil && !errors.Is(leadsErr, fs.ErrNotExist):
-		return "", leadsErr
+	case linkErr != nil && !errors.Is(linkErr, fs.ErrNotExist):
+		return "", linkErr
 	}
 	// A link to a share leads nowhere while its server does not answer.
 	if _, spaceErr := m.node.pathSpace(ctx, path); spaceErr != nil && !errors.Is(spaceErr, fs.ErrNotExist) && !cannotTell(spaceErr) {

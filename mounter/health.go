@@ -14,73 +14,30 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Check says what Stage does about a volume that is dirty or damaged, as one that was torn off its node.
-type Check string
-
-// The values of Check.
-const (
-	// CheckReport logs what is wrong and what helps, and mounts the volume. It is the default.
-	CheckReport Check = ""
-	// CheckOff does not look.
-	CheckOff Check = "off"
-	// CheckFix mends the volume before it is mounted, as SafeFormatAndMount does on Linux, and refuses one that
-	// stays damaged. A scan can take longer than the call: it goes on, and the next call joins it.
-	CheckFix Check = "fix"
-)
-
 // reportLimit is how long Stage waits for a report: a service that hangs must not keep a volume from its pod.
 const reportLimit = 5 * time.Second
 
-func (c Check) check() error {
-	switch c {
-	case CheckReport, CheckOff, CheckFix:
-		return nil
-	default:
-		return newError(failure.Invalid, opCheck, "", "Check is %.20q; use off or fix, or leave it empty for a report", string(c))
-	}
-}
-
-// checkHealth looks at a volume that is mounted next.
-func (m *Mounter) checkHealth(ctx context.Context, id string, request StageRequest) error {
-	if request.Check == CheckOff {
-		return nil
-	}
-	fixes := request.Check == CheckFix
+// reportHealth logs what is wrong with a volume that is mounted next. It fails only if the caller has left.
+func (m *Mounter) reportHealth(ctx context.Context, id string) error {
 	logger := klog.FromContext(ctx)
-	limited, cancel := ctx, context.CancelFunc(func() {})
-	if !fixes {
-		limited, cancel = context.WithTimeout(ctx, reportLimit)
-	}
+	limited, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
-	is, err := m.node.health(limited, id)
+	health, err := m.node.health(limited, id)
 	switch {
-	case fixes && err != nil, ctx.Err() != nil:
-		return errors.Join(err, ctx.Err())
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case isUnimplemented(err): // by an older daemon
+		return nil
 	case err != nil:
-		if !isUnimplemented(err) { // by an older daemon
-			logger.Info("The health of a volume is unknown", "volume", id, "error", err.Error())
-		}
+		logger.Info("The health of a volume is unknown", "volume", id, "error", err.Error())
 		return nil
 	}
-	if len(is.Unknown) > 0 {
-		logger.V(2).Info("The health of a volume is not all known", "volume", id, "unknown", is.Unknown)
+	if len(health.Unknown) > 0 {
+		logger.V(2).Info("The health of a volume is not all known", "volume", id, "unknown", health.Unknown)
 	}
-	away := is.Running != "" && is.FileSystem == "" // by a repair, whose result counts
-	damaged := is.Damage == volumeapi.SuspectDamage || is.Damage == volumeapi.SpotDamage || is.Damage == volumeapi.FullDamage
-	if fixes && (away || !request.ReadOnly && (damaged || is.Dirty) && strings.EqualFold(is.FileSystem, "NTFS")) {
-		logger.Info("Repairing a volume before it is mounted", "volume", id, "problems", is.Problems())
-		if is, err = m.node.repair(ctx, id); err != nil {
-			return err
-		}
-		damaged = is.Damage != volumeapi.NoDamage
-	}
-	if fixes && damaged {
-		return newError(failure.InUse, "check volume", id, "%s; repair it with csi-proxyctl volume repair %s --offline, or stage it with another Check",
-			strings.Join(append(is.Problems(), is.Unknown...), "; "), id)
-	}
-	if problems := is.Problems(); len(problems) > 0 {
+	if problems := health.Problems(); len(problems) > 0 {
 		logger.Info("A volume is not well, and is mounted all the same", "volume", id, "problems", problems,
-			"remedy", "csi-proxyctl volume check "+id+"; or stage it with Check: fix")
+			"remedy", "csi-proxyctl volume check "+id)
 	}
 	return nil
 }
@@ -102,7 +59,6 @@ type Condition struct {
 const (
 	ReasonGone       = "Gone"     // nothing is mounted there any more, or its disk is offline
 	ReasonNoAnswer   = "NoAnswer" // the disk or the share fails
-	ReasonRepair     = "Repair"   // a scan or repair runs
 	ReasonDamaged    = "Damaged"  // the file system has noted damage
 	ReasonDirty      = "Dirty"    // it was not unmounted properly
 	ReasonFailing    = "DiskFailing"
@@ -112,7 +68,6 @@ const (
 
 const opCondition = "look at the condition of the volume at"
 
-// add adds a problem.
 func (c *Condition) add(reason, message string) {
 	if c.Abnormal {
 		c.Message += "; " + message
@@ -134,18 +89,18 @@ func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, 
 	if err != nil {
 		return Condition{}, during(opCondition, volumePath, err)
 	}
-	is, err := m.conditionAt(ctx, path)
+	condition, err := m.conditionAt(ctx, path)
 	switch {
 	case ctx.Err() != nil:
 		return Condition{}, during(opCondition, path, ctx.Err())
 	case err != nil && (cannotTell(err) || errors.Is(err, fs.ErrNotExist)):
 		return Condition{}, during(opCondition, path, err)
 	case err != nil:
-		is = lost(ReasonNoAnswer, failure.Message(err))
-	case !is.Abnormal && is.Message == "":
-		is.Message = "the volume is well"
+		condition = lost(ReasonNoAnswer, failure.Message(err))
+	case !condition.Abnormal && condition.Message == "":
+		condition.Message = "the volume is well"
 	}
-	return is, nil
+	return condition, nil
 }
 
 func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, error) {
@@ -157,10 +112,10 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 		return Condition{}, err
 	}
 	var c Condition
-	is, err := m.node.health(ctx, id)
+	health, err := m.node.health(ctx, id)
 	switch {
 	case err == nil:
-		c.health(is)
+		c.health(health)
 	case isUnimplemented(err):
 		c.unsure([]string{"the daemon is too old to tell"})
 	case errors.Is(err, fs.ErrNotExist):
@@ -168,10 +123,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 	default:
 		return Condition{}, err
 	}
-	if c.Inaccessible {
-		return c, nil
-	}
-	if _, writes := m.writable.Load(strings.ToLower(id)); is.ReadOnly && writes {
+	if _, writes := m.writable.Load(strings.ToLower(id)); health.ReadOnly && writes {
 		c.add(ReasonReadOnly, "the volume has become read-only")
 	}
 	usage, err := m.node.volumeSpace(ctx, id)
@@ -179,22 +131,18 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 	return c, err
 }
 
-func (c *Condition) health(is volumeapi.Health) {
-	if is.Running != "" {
-		c.add(ReasonRepair, is.Running+" of the volume is running")
-		c.Inaccessible = is.FileSystem == "" // what takes it away lets no question through
-	}
+func (c *Condition) health(health volumeapi.Health) {
 	reason := ReasonFailing
 	switch {
-	case is.Damage != volumeapi.NoDamage && is.Damage != volumeapi.UnknownDamage:
+	case health.Damage != volumeapi.NoDamage && health.Damage != volumeapi.UnknownDamage:
 		reason = ReasonDamaged
-	case is.Dirty:
+	case health.Dirty:
 		reason = ReasonDirty
 	}
-	for _, problem := range is.Problems() {
+	for _, problem := range health.Problems() {
 		c.add(reason, problem)
 	}
-	c.unsure(is.Unknown)
+	c.unsure(health.Unknown)
 }
 
 // unsure says what is not known of a volume of which nothing bad is known: that is not health, and no alarm.
@@ -206,14 +154,14 @@ func (c *Condition) unsure(unknown []string) {
 
 // shareCondition is about a link to a share, or a path at which nothing is mounted.
 func (m *Mounter) shareCondition(ctx context.Context, path string) (Condition, error) {
-	leads, err := m.node.leads(ctx, path)
+	live, err := m.node.isLiveLink(ctx, path)
 	if err != nil {
 		return Condition{}, err
 	}
 	usage, err := m.node.pathSpace(ctx, path)
 	var c Condition
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !leads:
+	case errors.Is(err, fs.ErrNotExist), err == nil && !live:
 		return lost(ReasonGone, "no volume is there any more: it is gone with its disk, or not staged"), nil
 	case err != nil && !cannotTell(err):
 		return lost(ReasonNoAnswer, "the share does not answer: "+failure.Message(err)), nil

@@ -32,7 +32,7 @@ func (a *asked) health(context.Context, string) (volumeapi.Health, error) {
 
 func (a *asked) volumeSpace(context.Context, string) (Usage, error) { a.n++; return Usage{}, nil }
 func (a *asked) pathSpace(context.Context, string) (Usage, error)   { a.n++; return Usage{}, nil }
-func (a *asked) leads(context.Context, string) (bool, error)        { a.n++; return true, nil }
+func (a *asked) isLiveLink(context.Context, string) (bool, error)   { a.n++; return true, nil }
 
 // TestCondition_Costs: kubelet asks for each volume once a minute.
 func TestCondition_Costs(t *testing.T) {

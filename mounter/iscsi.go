@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -128,14 +129,14 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	}
 	m.begin(path, s)
 	unlock()
-	number, paths, err := m.connect(ctx, s)
+	disk, paths, err := m.connect(ctx, s)
 	if err != nil {
 		if failure.ClassOf(err) == failure.Invalid { // Windows was not asked
 			m.end(path)
 		}
 		return Staged{}, err
 	}
-	staged, err := m.stageDisk(ctx, number, path, there, request)
+	staged, err := m.stageDisk(ctx, disk, s.disk(), path, there, request)
 	if failure.ClassOf(err) == failure.InUse { // the disk is not ours, and nothing will be unstaged
 		if leaveErr := m.leave(ctx, s.Target, path); leaveErr != nil {
 			klog.FromContext(ctx).Info("Target stays logged in", "target", s.Target, "reason", leaveErr.Error())
@@ -145,36 +146,34 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	return staged, err
 }
 
-// connect makes the disk appear, and returns its number and how many paths it has.
-func (m *Mounter) connect(ctx context.Context, s ISCSI) (number uint32, paths int, err error) {
+// connect makes the disk appear, and returns it and how many paths it has.
+func (m *Mounter) connect(ctx context.Context, s ISCSI) (disk foundDisk, paths int, err error) {
 	sessions, err := m.node.sessions(ctx, s.Target)
 	if err != nil {
-		return 0, 0, err
+		return disk, 0, err
 	}
 	if connected(sessions) == 0 {
 		if err := m.renew(ctx, s, sessions); err != nil {
-			return 0, 0, err
+			return disk, 0, err
 		}
 		if err := m.logInFirst(ctx, s); err != nil {
-			return 0, 0, err
+			return disk, 0, err
 		}
 	}
-	if number, err = m.find(ctx, s.disk()); err != nil {
-		return 0, 0, err
+	if disk, err = m.find(ctx, s.disk()); err != nil {
+		return disk, 0, err
 	}
 	if len(s.Portals) == 1 && !s.RequireMPIO {
-		return number, 1, nil
+		return disk, 1, nil
 	}
-	switch claimed, err := m.node.isMultipath(ctx, number); {
-	case err != nil:
-		return 0, 0, err
-	case claimed:
+	switch {
+	case isMPIO(disk.is.Device):
 		paths, err = m.addPaths(ctx, s)
-		return number, paths, err
+		return disk, paths, err
 	case s.RequireMPIO:
-		return 0, 0, newError(failure.InUse, "look at", diskName(number), "MPIO does not claim it; install MPIO, let it claim iSCSI disks, and restart Windows, or clear RequireMPIO")
+		return disk, 0, newError(failure.InUse, "look at", diskName(disk.number), "MPIO does not claim it; install MPIO, let it claim iSCSI disks, and restart Windows, or clear RequireMPIO")
 	}
-	return number, 1, nil
+	return disk, 1, nil
 }
 
 // connected is how many sessions have a connection.
@@ -375,8 +374,10 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	if err = unlessUnknown(ctx, err); err != nil {
 		return err
 	}
+	disk := foundDisk{number: number, is: diskapi.MustBe{VolumeID: id}}
 	if len(sessions) == 0 {
-		return m.letGo(ctx, number, path, id, offline)
+		_, err := m.letGo(ctx, disk, path, offline)
+		return err
 	}
 	target := sessions[0].Target
 	unlock, err := m.locks.target(ctx, target)
@@ -392,7 +393,7 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 		}
 		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
 	}
-	if err := m.letGo(ctx, number, path, id, offline || leave); err != nil || !leave {
+	if stays, err := m.letGo(ctx, disk, path, offline || leave); err != nil || !leave || stays {
 		return err
 	}
 	klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
@@ -419,8 +420,11 @@ const userLimit = 2 * time.Second
 // another volume must not fail because of it.
 func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
 	m.begun.Range(func(key, source any) bool {
+		at := fmt.Sprint(key)
 		other, ok := source.(ISCSI)
-		if at := fmt.Sprint(key); ok && strings.EqualFold(other.Target, sessions[0].Target) && path != "" && at != pathKey(path) && m.locks.isHeld(at) {
+		sameTarget := ok && strings.EqualFold(other.Target, sessions[0].Target)
+		elsewhere := path != "" && at != pathKey(path)
+		if sameTarget && elsewhere && m.locks.isHeld(at) {
 			user = "a volume is being staged at " + at
 		}
 		return user == ""
@@ -452,7 +456,7 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 	return user
 }
 
-// unlessUnknown forgives that the daemon does not tell about sessions, which then stay.
+// unlessUnknown accepts a daemon that does not report sessions. They stay then.
 func unlessUnknown(ctx context.Context, err error) error {
 	if err == nil || !cannotTell(err) {
 		return err

@@ -48,7 +48,6 @@ func thisMachine() Hosts {
 	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New(), ISCSI: iscsiapi.New(), Node: nodeapi.New}
 }
 
-// library is the node in this process.
 type library struct {
 	machine *nodeapi.Node
 	disks   *disk.Disk
@@ -101,12 +100,12 @@ func responseOf[Response any](response *Response, err error) (*Response, error) 
 	return response, nil
 }
 
-func (l *library) findDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
+func (l *library) findDisk(ctx context.Context, query nodeapi.Query) (foundDisk, error) {
 	found, err := l.machine.FindDisk(ctx, query)
 	if err != nil {
-		return 0, err
+		return foundDisk{}, err
 	}
-	return *found.Number, nil
+	return foundDisk{number: *found.Number, is: diskapi.MustBe{Device: found.Path, Serial: found.Serial, Page83: found.Page83}}, nil
 }
 
 func (l *library) rescan(ctx context.Context) error {
@@ -118,25 +117,25 @@ func (l *library) diskSize(ctx context.Context, number uint32) (int64, error) {
 	return response.TotalBytes, err
 }
 
-func (l *library) partition(ctx context.Context, number uint32) error {
-	return errOf(l.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number}))
+func (l *library) partition(ctx context.Context, d foundDisk) error {
+	return errOf(l.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: d.number, MustBe: d.is}))
 }
 
-func (l *library) setOnline(ctx context.Context, number uint32, online bool) error {
-	return errOf(l.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online}))
+func (l *library) setOnline(ctx context.Context, d foundDisk, online bool) error {
+	return errOf(l.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: d.number, IsOnline: online, MustBe: d.is}))
 }
 
-func (l *library) onlineReadOnly(ctx context.Context, number uint32) error {
-	return errOf(l.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: number}))
+func (l *library) onlineReadOnly(ctx context.Context, d foundDisk) error {
+	return errOf(l.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.is}))
 }
 
-func (l *library) isReadOnly(ctx context.Context, number uint32) (bool, error) {
-	response, err := responseOf(l.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: number}))
+func (l *library) isReadOnly(ctx context.Context, d foundDisk) (bool, error) {
+	response, err := responseOf(l.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.is}))
 	return response.IsReadOnly, err
 }
 
-func (l *library) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
-	return errOf(l.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly}))
+func (l *library) setReadOnly(ctx context.Context, d foundDisk, readOnly bool) error {
+	return errOf(l.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: d.number, IsReadOnly: readOnly, MustBe: d.is}))
 }
 
 func (l *library) volumes(ctx context.Context, number uint32) ([]string, error) {
@@ -156,10 +155,6 @@ func (l *library) isFormatted(ctx context.Context, id string) (bool, error) {
 
 func (l *library) health(ctx context.Context, id string) (volumeapi.Health, error) {
 	return l.vols.Health(ctx, id)
-}
-
-func (l *library) repair(ctx context.Context, id string) (volumeapi.Health, error) {
-	return l.vols.Repair(ctx, id, volumeapi.RepairOptions{})
 }
 
 func (l *library) format(ctx context.Context, id, fsType string, options FormatOptions) error {
@@ -205,7 +200,7 @@ func (l *library) exists(ctx context.Context, path string) (bool, error) {
 	return response.Exists, err
 }
 
-func (l *library) leads(ctx context.Context, path string) (bool, error) {
+func (l *library) isLiveLink(ctx context.Context, path string) (bool, error) {
 	response, err := responseOf(l.files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: path}))
 	return response.IsSymlink, err
 }
@@ -240,14 +235,6 @@ func (l *library) unmapShare(ctx context.Context, remote, except string) error {
 
 func (l *library) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
 	return l.machine.SessionsOf(ctx, name)
-}
-
-func (l *library) isMultipath(ctx context.Context, number uint32) (bool, error) {
-	found, err := l.machine.FindDisk(ctx, nodeapi.Query{Number: &number})
-	if err != nil {
-		return false, err
-	}
-	return isMPIO(found.Path), nil
 }
 
 func (l *library) addPortal(ctx context.Context, at portal) error {

@@ -81,7 +81,7 @@ func (m *Mounter) checkUnpublished(ctx context.Context, staging string) error {
 		return err
 	}
 	for _, link := range m.links.to(staging) {
-		at, err := m.look(ctx, link)
+		at, err := m.entryAt(ctx, link)
 		switch {
 		case err != nil:
 			return err

@@ -36,7 +36,7 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	volumes := map[string]nodeapi.Volume{}
 	for _, v := range found.Volumes {
 		if !v.MountPathsListed {
-			return nil, untold(v.ID, v.Problems)
+			return nil, errMountsUnknown(v.ID, v.Problems)
 		}
 		volumes[v.ID] = v
 		for _, path := range v.MountPaths {
@@ -84,19 +84,19 @@ func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, e
 	for _, id := range volumes {
 		at := slices.IndexFunc(found.Volumes, func(v nodeapi.Volume) bool { return strings.EqualFold(id, v.ID) })
 		if at < 0 {
-			return nil, untold(id, found.Problems)
+			return nil, errMountsUnknown(id, found.Problems)
 		}
 		v := found.Volumes[at]
 		if !v.MountPathsListed {
-			return nil, untold(id, v.Problems)
+			return nil, errMountsUnknown(id, v.Problems)
 		}
 		paths = append(paths, v.MountPaths...)
 	}
 	return paths, nil
 }
 
-// untold is the error if the mounts of a volume are unknown: a caller would take them for gone.
-func untold(id string, problems []string) error {
+// errMountsUnknown is the error if the mounts of a volume are unknown: a caller would take them for gone.
+func errMountsUnknown(id string, problems []string) error {
 	return newError(failure.Unavailable, "look for mounts of", id, "%s", problemText(problems))
 }
 

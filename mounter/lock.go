@@ -45,12 +45,10 @@ func (l *locks) paths(ctx context.Context, paths ...string) (unlock func(), err 
 	return release, nil
 }
 
-// disk locks a disk.
 func (l *locks) disk(ctx context.Context, number uint32) (unlock func(), err error) {
 	return l.lock(ctx, "disk "+strconv.FormatUint(uint64(number), 10)) // no path has this form
 }
 
-// target locks an iSCSI target.
 func (l *locks) target(ctx context.Context, name string) (unlock func(), err error) {
 	return l.lock(ctx, "target "+strings.ToLower(name))
 }

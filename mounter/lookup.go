@@ -10,8 +10,8 @@ func (m *Mounter) FindDisk(ctx context.Context, disk Disk) (uint32, error) {
 	if err := m.open(); err != nil {
 		return 0, during(op, "", err)
 	}
-	number, err := m.find(ctx, disk)
-	return number, during(op, "", err)
+	found, err := m.find(ctx, disk)
+	return found.number, during(op, "", err)
 }
 
 // DiskBytes returns the size of a disk after Windows has looked for a new one.

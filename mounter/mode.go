@@ -3,6 +3,7 @@ package mounter
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
@@ -39,7 +40,6 @@ func (m Mode) String() string {
 // https://kubernetes.io/docs/tasks/configure-pod-container/create-hostprocess-pod/#volume-mounts
 const hostProcessEnv = "CONTAINER_SANDBOX_MOUNT_POINT"
 
-// defaultWorkingDir is that of the daemon.
 const defaultWorkingDir = `C:\var\lib\kubelet`
 
 // Option changes what New returns. New fails if options contradict each other.
@@ -49,12 +49,12 @@ type settings struct {
 	hosts       *Hosts
 	workingDirs []string
 	pipePath    func(group, version string) string
+	dialer      func(ctx context.Context, group, version string) (net.Conn, error)
 	wait        bool
 	given       []given
 	err         error // of the first option that is wrong
 }
 
-// given is an option that was given.
 type given struct {
 	name    string
 	mode    Mode // in which it has a meaning
@@ -103,6 +103,18 @@ func WithPipePaths(path func(group, version string) string) Option {
 		}
 		s.give("WithPipePaths", Daemon, true)
 		s.pipePath = path
+	}
+}
+
+// WithDialer makes a Mounter in the mode Daemon connect with f, to a daemon in the same process, and chooses that mode. It
+// is for tests.
+func WithDialer(f func(ctx context.Context, group, version string) (net.Conn, error)) Option {
+	return func(s *settings) {
+		if f == nil {
+			s.refuse("the function of WithDialer is nil")
+		}
+		s.give("WithDialer", Daemon, true)
+		s.dialer = f
 	}
 }
 

@@ -46,7 +46,6 @@ func (m *Mounter) MountSensitive(source, target, fstype string, options, sensiti
 	return m.mountLocal(ctx, source, target)
 }
 
-// mountLocal mounts a volume, or links a path.
 func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 	const op = "mount volume at"
 	path, err := m.path(target)
@@ -121,7 +120,7 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	at, err := m.look(ctx, path)
+	at, err := m.entryAt(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -180,12 +179,12 @@ func (m *Mounter) IsLikelyNotMountPoint(file string) (bool, error) {
 	if err != nil {
 		return true, during(op, file, err)
 	}
-	leads, err := m.node.leads(m.ctx, path)
+	live, err := m.node.isLiveLink(m.ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		// Drivers compare with os.IsNotExist, which does not look into wrapped errors.
 		return true, &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
 	}
-	return !leads, during(op, path, err)
+	return !live, during(op, path, err)
 }
 
 // IsMountPoint implements mount.Interface.

@@ -5,16 +5,6 @@
 // part of the driver's process in a HostProcess container, over the library, or through the pipes
 // of the CSI Proxy daemon.
 //
-//	m, err := mounter.New(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer m.Close()
-//	_, err = m.Stage(ctx, mounter.StageRequest{
-//		Path:   request.GetStagingTargetPath(),
-//		Source: mounter.Disk{Serial: serial},
-//	})
-//
 // Its verbs have the shape of CSI's node service: Stage, Unstage, Publish, Unpublish, Expand,
 // NeedsResize and Stats. Each can be repeated: one that finds its work done succeeds. Each returns
 // when its context ends; a repetition completes what was begun. Calls about one path, or one disk,
@@ -89,7 +79,6 @@ func (m *Mounter) Close() error {
 	return m.node.close()
 }
 
-// open fails if the Mounter is closed.
 func (m *Mounter) open() error {
 	if m.closed.Load() {
 		return errClosed()
@@ -97,7 +86,6 @@ func (m *Mounter) open() error {
 	return nil
 }
 
-// path is Path for the verbs.
 func (m *Mounter) path(path string) (string, error) {
 	if err := m.open(); err != nil {
 		return "", err

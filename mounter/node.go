@@ -3,26 +3,43 @@ package mounter
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
+// foundDisk is a disk that was found: its number, and what it must be when it is changed. Windows gives the number of a
+// disk that has left to the next one, within seconds.
+type foundDisk struct {
+	number uint32
+	is     diskapi.MustBe
+	keys   nodeapi.Query // by which a daemon without an inspector has found it
+}
+
+// isAnother reports whether an error can mean that another disk has the number now, or none.
+func isAnother(err error) bool {
+	class := failure.ClassOf(err)
+	return class == failure.Busy || class == failure.NotFound
+}
+
 // node is what the verbs need of a Windows node. Its two kinds are the two modes. Paths are those
 // that Path returns, volumes are named by id, \\?\Volume{GUID}\. Every method can be repeated.
 type node interface {
-	// findDisk returns the number of the one disk that has the keys.
-	findDisk(ctx context.Context, query nodeapi.Query) (uint32, error)
+	// findDisk returns the one disk that has the keys.
+	findDisk(ctx context.Context, query nodeapi.Query) (foundDisk, error)
 	// rescan makes Windows look for disks that were attached or have grown.
 	rescan(ctx context.Context) error
 	diskSize(ctx context.Context, disk uint32) (int64, error)
 	// partition gives a blank disk one partition, and waits for its volume.
-	partition(ctx context.Context, disk uint32) error
-	setOnline(ctx context.Context, disk uint32, online bool) error
+	// It and those below fail, and change nothing, if the disk is another one.
+	partition(ctx context.Context, disk foundDisk) error
+	setOnline(ctx context.Context, disk foundDisk, online bool) error
 	// onlineReadOnly brings a disk online that is never online and writable meanwhile.
-	onlineReadOnly(ctx context.Context, disk uint32) error
-	isReadOnly(ctx context.Context, disk uint32) (bool, error)
-	setReadOnly(ctx context.Context, disk uint32, readOnly bool) error
+	onlineReadOnly(ctx context.Context, disk foundDisk) error
+	isReadOnly(ctx context.Context, disk foundDisk) (bool, error)
+	setReadOnly(ctx context.Context, disk foundDisk, readOnly bool) error
 
 	volumes(ctx context.Context, disk uint32) ([]string, error)
 	diskOf(ctx context.Context, volume string) (uint32, error)
@@ -30,8 +47,6 @@ type node interface {
 	// format makes a file system of a type, which can be empty.
 	format(ctx context.Context, volume, fsType string, options FormatOptions) error
 	health(ctx context.Context, volume string) (volumeapi.Health, error)
-	// repair mends what a spot fix can, on a volume that is mounted nowhere.
-	repair(ctx context.Context, volume string) (volumeapi.Health, error)
 	mount(ctx context.Context, volume, path string) error
 	unmount(ctx context.Context, volume, path string) error
 	// mountedAt returns the volume at a path, or at the end of a link there, even if it does not answer.
@@ -46,8 +61,8 @@ type node interface {
 	// pathSpace measures the share that a path leads to.
 	pathSpace(ctx context.Context, path string) (Usage, error)
 	exists(ctx context.Context, path string) (bool, error)
-	// leads reports whether a path is a link or mounted folder whose target exists.
-	leads(ctx context.Context, path string) (bool, error)
+	// isLiveLink reports whether a path is a link or mounted folder whose target exists.
+	isLiveLink(ctx context.Context, path string) (bool, error)
 	// list returns what is in a directory, and whether that is all.
 	list(ctx context.Context, dir string) (entries []fsapi.DirectoryEntry, complete bool, err error)
 	makeDir(ctx context.Context, path string) error
@@ -61,8 +76,6 @@ type node interface {
 
 	// sessions returns the sessions of an iSCSI target, or of the target that has the disk with a number.
 	sessions(ctx context.Context, name string) ([]nodeapi.Session, error)
-	// isMultipath reports whether MPIO has claimed a disk.
-	isMultipath(ctx context.Context, disk uint32) (bool, error)
 	// addPortal makes Windows know the targets of a portal.
 	addPortal(ctx context.Context, at portal) error
 	// logIn does nothing if the target has a session with a connection, unless it is another path to its disks.

@@ -19,6 +19,9 @@ import (
 // mounter has the oldest versions that it requires, and talks to a daemon that has the newest. The other tests of the
 // mounter are those of package mountertest, with the newest versions.
 func TestVersions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("with the newest versions it shows nothing that the tests of mountertest do not, and it builds a program")
+	}
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -29,9 +32,10 @@ func TestVersions(t *testing.T) {
 	}
 	for name, option := range modes {
 		t.Run(name, func(t *testing.T) {
+			options := option(t) // which can take minutes, to build the daemon
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			m, err := mounter.New(ctx, option(t)...)
+			m, err := mounter.New(ctx, options...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,17 +45,16 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 }
 
 func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
-	leads, err := m.node.leads(ctx, staging)
+	live, err := m.node.isLiveLink(ctx, staging)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if !leads {
+	if !live {
 		return newError(failure.InUse, "look at", staging, "no volume is staged there, or it cannot be reached; stage the volume first")
 	}
 	return nil
 }
 
-// bind makes a link at target that leads to source.
 func (m *Mounter) bind(ctx context.Context, source, target string) error {
 	klog.FromContext(ctx).V(4).Info("Publishing", "source", source, "target", target)
 	if dir, ok := parent(target); ok {

@@ -25,7 +25,7 @@ type SafeFormatAndMount struct {
 
 // NewSafeFormatAndMount returns a SafeFormatAndMount that works with m.
 func NewSafeFormatAndMount(m *Mounter) *SafeFormatAndMount {
-	return &SafeFormatAndMount{SafeFormatAndMount: &mount.SafeFormatAndMount{Interface: m, Exec: refusal{}}, mounter: m}
+	return &SafeFormatAndMount{SafeFormatAndMount: &mount.SafeFormatAndMount{Interface: m, Exec: noPrograms{}}, mounter: m}
 }
 
 // FormatAndMount stages the disk whose number is the source. The option ro makes it read-only.
@@ -54,25 +54,27 @@ func (s *SafeFormatAndMount) FormatAndMountSensitiveWithFormatOptions(source, ta
 	return err
 }
 
-// refusal is an exec.Interface, and its commands, that run nothing.
-type refusal struct{}
+// noPrograms is an exec.Interface, and its commands, that run nothing.
+type noPrograms struct{}
 
 var errRefused = newError(failure.Unsupported, "run a program", "", "on Windows nodes nothing is formatted by programs; call FormatAndMount of mounter.SafeFormatAndMount, or Stage")
 
-func (refusal) Command(string, ...string) exec.Cmd                         { return refusal{} }
-func (refusal) CommandContext(context.Context, string, ...string) exec.Cmd { return refusal{} }
-func (refusal) LookPath(string) (string, error)                            { return "", errRefused }
+func (noPrograms) Command(string, ...string) exec.Cmd { return noPrograms{} }
 
-func (refusal) Run() error                         { return errRefused }
-func (refusal) CombinedOutput() ([]byte, error)    { return nil, errRefused }
-func (refusal) Output() ([]byte, error)            { return nil, errRefused }
-func (refusal) StdoutPipe() (io.ReadCloser, error) { return nil, errRefused }
-func (refusal) StderrPipe() (io.ReadCloser, error) { return nil, errRefused }
-func (refusal) Start() error                       { return errRefused }
-func (refusal) Wait() error                        { return errRefused }
-func (refusal) Stop()                              {}
-func (refusal) SetDir(string)                      {}
-func (refusal) SetStdin(io.Reader)                 {}
-func (refusal) SetStdout(io.Writer)                {}
-func (refusal) SetStderr(io.Writer)                {}
-func (refusal) SetEnv([]string)                    {}
+func (noPrograms) CommandContext(context.Context, string, ...string) exec.Cmd { return noPrograms{} }
+
+func (noPrograms) LookPath(string) (string, error) { return "", errRefused }
+
+func (noPrograms) Run() error                         { return errRefused }
+func (noPrograms) CombinedOutput() ([]byte, error)    { return nil, errRefused }
+func (noPrograms) Output() ([]byte, error)            { return nil, errRefused }
+func (noPrograms) StdoutPipe() (io.ReadCloser, error) { return nil, errRefused }
+func (noPrograms) StderrPipe() (io.ReadCloser, error) { return nil, errRefused }
+func (noPrograms) Start() error                       { return errRefused }
+func (noPrograms) Wait() error                        { return errRefused }
+func (noPrograms) Stop()                              {}
+func (noPrograms) SetDir(string)                      {}
+func (noPrograms) SetStdin(io.Reader)                 {}
+func (noPrograms) SetStdout(io.Writer)                {}
+func (noPrograms) SetStderr(io.Writer)                {}
+func (noPrograms) SetEnv([]string)                    {}

@@ -38,13 +38,13 @@ func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error 
 // clearForLink removes an empty folder or a link that leads nowhere, to make room for a link. It
 // reports false if something is there that works.
 func (m *Mounter) clearForLink(ctx context.Context, path string) (bool, error) {
-	leads, err := m.node.leads(ctx, path)
+	live, err := m.node.isLiveLink(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it has just gone
 		return true, nil
 	case err != nil:
 		return false, err
-	case leads:
+	case live:
 		return false, nil
 	}
 	return true, m.remove(ctx, path)

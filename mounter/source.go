@@ -120,17 +120,17 @@ func (d Disk) stage(ctx context.Context, m *Mounter, path string, request StageR
 	if err != nil {
 		return Staged{}, err
 	}
-	number, err := m.find(ctx, d)
+	disk, err := m.find(ctx, d)
 	if err != nil {
 		return Staged{}, err
 	}
-	return m.stageDisk(ctx, number, path, there, request)
+	return m.stageDisk(ctx, disk, d, path, there, request)
 }
 
 func (d Disk) keys() Source { return d }
 
 func (d Disk) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
-	number, err := m.node.findDisk(ctx, nodeapi.Query(d))
+	disk, err := m.node.findDisk(ctx, nodeapi.Query(d))
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it is detached already
 		return nil
@@ -141,14 +141,14 @@ func (d Disk) release(ctx context.Context, m *Mounter, path string, request Unst
 	case err != nil:
 		return err
 	}
-	unlock, err := m.locks.disk(ctx, number)
+	unlock, err := m.locks.disk(ctx, disk.number)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	volumes, err := m.node.volumes(ctx, number)
+	volumes, err := m.node.volumes(ctx, disk.number)
 	if err != nil {
-		return m.unlessGone(ctx, number, err)
+		return m.unlessGone(ctx, disk.number, err)
 	}
 	for _, id := range volumes {
 		// A call of Stage that was interrupted may still mount it. This waits for that, and otherwise does nothing.
@@ -156,7 +156,8 @@ func (d Disk) release(ctx context.Context, m *Mounter, path string, request Unst
 			return err
 		}
 	}
-	return m.letGo(ctx, number, path, "", request.Offline)
+	_, err = m.letGo(ctx, disk, path, request.Offline)
+	return err
 }
 
 func (s SMB) check(r StageRequest) error {

@@ -21,8 +21,6 @@ type StageRequest struct {
 	// FSType is the file system of a disk that has none: ntfs, which is also the default, or refs, in any case. Editions
 	// of Windows that cannot make ReFS refuse it. A file system that is there is kept.
 	FSType string
-	// Check is what to do about a volume that is dirty or damaged.
-	Check Check
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
 	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
@@ -86,14 +84,29 @@ func (r StageRequest) check() error {
 	if r.Source == nil {
 		return newError(failure.Invalid, opCheck, "", "it has no source; set Source to a Disk, SMB or ISCSI")
 	}
-	if err := r.Check.check(); err != nil {
-		return err
-	}
 	return r.Source.check(r)
 }
 
-// stageDisk mounts the volume of a disk at a path, where there is the volume that checkFree has returned.
-func (m *Mounter) stageDisk(ctx context.Context, number uint32, path, there string, request StageRequest) (Staged, error) {
+// stageDisk mounts the volume of a disk at a path, where there is the volume that checkFree has returned. The disk may have
+// left since it was found, so that another one has its number: then stageDisk begins again with the one that has the keys.
+func (m *Mounter) stageDisk(ctx context.Context, disk foundDisk, keys Disk, path, there string, request StageRequest) (Staged, error) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		staged, err := m.stageFound(ctx, disk, path, there, request)
+		if err == nil || !isAnother(err) || attempt == attempts {
+			return staged, err
+		}
+		again, findErr := m.node.findDisk(ctx, nodeapi.Query(keys))
+		if findErr != nil || again == disk {
+			return staged, err
+		}
+		klog.FromContext(ctx).Info("Staging again, because the disk has another number now", "was", disk.number, "is", again.number, "path", path, "reason", err.Error())
+		disk = again
+	}
+}
+
+func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there string, request StageRequest) (Staged, error) {
+	number := disk.number
 	unlock, err := m.locks.disk(ctx, number)
 	if err != nil {
 		return Staged{}, err
@@ -111,7 +124,7 @@ func (m *Mounter) stageDisk(ctx context.Context, number uint32, path, there stri
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
 	m.begin(path, request.Source)
-	id, err := m.prepare(ctx, number, path, there, request)
+	id, err := m.prepare(ctx, disk, path, there, request)
 	if err != nil {
 		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
 			m.end(path)
@@ -135,43 +148,45 @@ func (m *Mounter) begin(path string, source Source) { m.begun.Store(pathKey(path
 
 func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
 
-// find returns the number of a disk. One that was just attached may need a rescan to be seen.
-func (m *Mounter) find(ctx context.Context, disk Disk) (uint32, error) {
+// find returns a disk. One that was just attached may need a rescan to be seen.
+func (m *Mounter) find(ctx context.Context, disk Disk) (foundDisk, error) {
 	query := nodeapi.Query(disk)
-	number, err := m.node.findDisk(ctx, query)
+	found, err := m.node.findDisk(ctx, query)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return number, err
+		return found, err
 	}
 	if err := m.node.rescan(ctx); err != nil {
-		return 0, err
+		return foundDisk{}, err
 	}
 	return m.node.findDisk(ctx, query)
 }
 
 // prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
-func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string, request StageRequest) (string, error) {
+func (m *Mounter) prepare(ctx context.Context, disk foundDisk, path, there string, request StageRequest) (string, error) {
 	if request.ReadOnly {
-		id, err := m.prepareReadOnly(ctx, number, path, there)
+		id, err := m.prepareReadOnly(ctx, disk, path, there)
 		if err != nil || there != "" {
 			return id, err
 		}
-		return id, m.checkHealth(ctx, id, request)
+		return id, m.reportHealth(ctx, id)
 	}
 	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
 	// only when it is writable; PartitionDisk sees to that.
-	if err := m.node.partition(ctx, number); err != nil {
+	if err := m.node.partition(ctx, disk); err != nil {
 		return "", err
 	}
 	// A disk that was offline becomes writable, too.
-	if err := m.node.setOnline(ctx, number, true); err != nil {
+	if err := m.node.setOnline(ctx, disk, true); err != nil {
 		return "", err
 	}
-	if err := m.makeWritable(ctx, number); err != nil {
-		return "", err
-	}
-	id, err := m.onlyVolume(ctx, number)
+	id, readOnly, err := m.onlyVolume(ctx, disk)
 	if err != nil {
 		return "", err
+	}
+	if readOnly { // because of an earlier staging with ReadOnly
+		if err := m.makeWritable(ctx, disk); err != nil {
+			return "", err
+		}
 	}
 	// The original's FormatVolume erases a volume that is formatted.
 	switch formatted, err := m.node.isFormatted(ctx, id); {
@@ -180,30 +195,30 @@ func (m *Mounter) prepare(ctx context.Context, number uint32, path, there string
 	case formatted && there != "": // pods may use it
 		return id, nil
 	case formatted:
-		return id, m.checkHealth(ctx, id, request)
+		return id, m.reportHealth(ctx, id)
 	}
 	return id, m.node.format(ctx, id, request.FSType, request.Format)
 }
 
 // prepareReadOnly writes nothing to the disk, and gives Windows no moment to do so. A disk that is not
 // fit for it is released, because nothing will be unstaged.
-func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path, there string) (string, error) {
-	if err := m.unmountWritable(ctx, number, path, there); err != nil {
+func (m *Mounter) prepareReadOnly(ctx context.Context, disk foundDisk, path, there string) (string, error) {
+	if err := m.unmountWritable(ctx, disk, path, there); err != nil {
 		return "", err
 	}
-	if err := m.node.onlineReadOnly(ctx, number); err != nil {
+	if err := m.node.onlineReadOnly(ctx, disk); err != nil {
 		return "", err
 	}
-	id, err := m.onlyVolume(ctx, number)
+	id, _, err := m.onlyVolume(ctx, disk)
 	if err == nil {
 		var formatted bool
 		if formatted, err = m.node.isFormatted(ctx, id); err == nil && !formatted {
-			err = errBlank(number)
+			err = errBlank(disk.number)
 		}
 	}
 	if failure.ClassOf(err) == failure.InUse {
-		if releaseErr := m.letGo(ctx, number, path, "", false); releaseErr != nil {
-			klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", releaseErr.Error())
+		if _, releaseErr := m.letGo(ctx, disk, path, false); releaseErr != nil {
+			klog.FromContext(ctx).Info("Disk stays read-only", "disk", disk.number, "reason", releaseErr.Error())
 		}
 	}
 	return id, err
@@ -211,11 +226,11 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path, ther
 
 // unmountWritable takes a writable disk away from the staging path, where an earlier life may have left
 // it: to become read-only it goes offline, which is refused for a disk that is mounted. A pod that uses it keeps it.
-func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path, there string) error {
+func (m *Mounter) unmountWritable(ctx context.Context, disk foundDisk, path, there string) error {
 	if there == "" {
 		return nil
 	}
-	readOnly, err := m.isReadOnly(ctx, number)
+	readOnly, err := m.isReadOnly(ctx, disk)
 	if err != nil || readOnly {
 		return err
 	}
@@ -229,43 +244,42 @@ func errBlank(number uint32) error {
 	return newError(failure.InUse, "look at", diskName(number), "it has no file system, and cannot get one read-only; stage it once with ReadOnly false")
 }
 
-// makeWritable undoes an earlier staging with ReadOnly. A disk that the platform protects stays
-// read-only, and can be read.
-func (m *Mounter) makeWritable(ctx context.Context, number uint32) error {
-	readOnly, err := m.isReadOnly(ctx, number)
-	if err != nil || !readOnly {
-		return err
-	}
-	err = m.node.setReadOnly(ctx, number, false)
+// makeWritable clears the attribute. A disk that the platform protects stays read-only, and can be read.
+func (m *Mounter) makeWritable(ctx context.Context, disk foundDisk) error {
+	err := m.node.setReadOnly(ctx, disk, false)
 	if failure.ClassOf(err) == failure.InUse {
-		klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", err.Error())
+		klog.FromContext(ctx).Info("Disk stays read-only", "disk", disk.number, "reason", err.Error())
 		return nil
 	}
 	return err
 }
 
 // isReadOnly is false for a daemon that cannot tell: it cannot make a disk read-only either.
-func (m *Mounter) isReadOnly(ctx context.Context, number uint32) (bool, error) {
-	readOnly, err := m.node.isReadOnly(ctx, number)
+func (m *Mounter) isReadOnly(ctx context.Context, disk foundDisk) (bool, error) {
+	readOnly, err := m.node.isReadOnly(ctx, disk)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return false, nil
 	}
 	return readOnly, err
 }
 
-// onlyVolume returns the volume of a disk. A disk with several was not made for a driver, and the
-// first of them may be a boot partition.
-func (m *Mounter) onlyVolume(ctx context.Context, number uint32) (string, error) {
-	volumes, err := m.node.volumes(ctx, number)
+// onlyVolume returns the volume of a disk, and whether the disk is read-only. A disk with several was not made for a
+// driver, and the first of them may be a boot partition.
+//
+// A volume is listed by the number of its disk. The question whether the disk is read-only, after that, shows that it still
+// has the number. From there on the volume is known by its own name, which leaves with its disk.
+func (m *Mounter) onlyVolume(ctx context.Context, disk foundDisk) (id string, readOnly bool, err error) {
+	volumes, err := m.node.volumes(ctx, disk.number)
 	switch {
 	case err != nil:
-		return "", err
+		return "", false, err
 	case len(volumes) == 0:
-		return "", errBlank(number)
+		return "", false, errBlank(disk.number)
 	case len(volumes) > 1:
-		return "", newError(failure.InUse, "look at", diskName(number), "it has %d volumes instead of one; use a disk that a driver has formatted", len(volumes))
+		return "", false, newError(failure.InUse, "look at", diskName(disk.number), "it has %d volumes instead of one; use a disk that a driver has formatted", len(volumes))
 	}
-	return volumes[0], nil
+	readOnly, err = m.isReadOnly(ctx, disk)
+	return volumes[0], readOnly, err
 }
 
 // clearPath removes a mount that a lost disk left at the path. Whatever else is there, other than
@@ -280,7 +294,7 @@ func (m *Mounter) clearPath(ctx context.Context, path, id string) error {
 	case strings.EqualFold(there, id):
 		return nil
 	}
-	if leads, err := m.node.leads(ctx, path); err != nil || leads {
+	if live, err := m.node.isLiveLink(ctx, path); err != nil || live {
 		return err
 	}
 	klog.FromContext(ctx).Info("Removing the mount of a volume that is gone", "path", path, "volume", there)

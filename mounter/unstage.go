@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -82,7 +83,7 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 
 // takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
 func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest) error {
-	at, err := m.lookInside(ctx, path)
+	at, err := m.emptyEntryAt(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -141,10 +142,10 @@ func (m *Mounter) diskBehind(ctx context.Context, id string) (number uint32, fou
 	if !errors.Is(err, fs.ErrNotExist) {
 		return number, err == nil, err
 	}
-	number, err = m.node.findDisk(ctx, nodeapi.Query{Partition: strings.TrimSuffix(id[len(volumePrefix):], `}\`)})
+	disk, err := m.node.findDisk(ctx, nodeapi.Query{Partition: strings.TrimSuffix(id[len(volumePrefix):], `}\`)})
 	switch failure.ClassOf(err) {
 	case failure.None:
-		return number, true, nil
+		return disk.number, true, nil
 	case failure.NotFound, failure.InUse: // it is gone, or copies cannot be distinguished
 		return 0, false, nil
 	case failure.Unavailable, failure.Unsupported:
@@ -156,19 +157,21 @@ func (m *Mounter) diskBehind(ctx context.Context, id string) (number uint32, fou
 }
 
 // letGo takes a disk offline if it must be so or is read-only, and makes it writable. It leaves a disk
-// alone that is mounted at another path: a pod may use it. A drive letter keeps only a writable disk online. The volume
-// with the id is at the path, and is flushed before; both may be empty.
-func (m *Mounter) letGo(ctx context.Context, number uint32, path, id string, offline bool) error {
-	readOnly, err := m.isReadOnly(ctx, number)
+// alone that is mounted at another path: a pod may use it, and stays is true. A drive letter keeps only a writable disk
+// online. The volume that must be on the disk, if there is one, is at the path, and is flushed before.
+func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offline bool) (stays bool, err error) {
+	number, id := disk.number, disk.is.VolumeID
+	disk.is.Path = path
+	readOnly, err := m.isReadOnly(ctx, foundDisk{number: number}) // the changes look which disk it is
 	if err != nil {
-		return m.unlessGone(ctx, number, err)
+		return false, m.unlessGone(ctx, number, err)
 	}
 	if !offline && !readOnly {
-		return nil
+		return false, nil
 	}
 	paths, err := m.pathsOf(ctx, number)
 	if err != nil {
-		return m.unlessGone(ctx, number, err)
+		return false, m.unlessGone(ctx, number, err)
 	}
 	log := klog.FromContext(ctx)
 	others := slices.DeleteFunc(paths, func(other string) bool {
@@ -176,23 +179,32 @@ func (m *Mounter) letGo(ctx context.Context, number uint32, path, id string, off
 	})
 	if len(others) > 0 {
 		log.Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", others)
-		return nil
+		return true, nil
 	}
-	loss := ""
-	if id != "" {
-		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
-			return err
+	same, loss := disk, ""
+	if readOnly && id != "" { // of a disk that is offline, Windows knows only the volumes that a GPT names
+		if known, err := m.node.findDisk(ctx, nodeapi.Query{Number: &number}); err == nil && known.is != (diskapi.MustBe{}) {
+			same = known
 		}
 	}
-	err = m.node.setOnline(ctx, number, false)
+	if id != "" {
+		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
+			return false, err
+		}
+	}
+	err = m.node.setOnline(ctx, disk, false)
+	if failure.ClassOf(err) == failure.InUse {
+		log.Info("Disk stays online, because it is in use", "disk", number, "path", path, "reason", err.Error())
+		return true, nil
+	}
 	if err == nil && readOnly {
-		err = m.makeWritable(ctx, number)
+		err = m.makeWritable(ctx, same)
 	}
 	if err != nil && loss != "" && ctx.Err() == nil {
 		log.Error(err, "Disk stays as it is, because it has failed; what was written last may be lost", "disk", number, "path", path, "flush", loss)
-		return nil
+		return false, nil
 	}
-	return m.unlessGone(ctx, number, err)
+	return false, m.unlessGone(ctx, number, err)
 }
 
 // pathsOf returns where the volumes of a disk are mounted. An offline disk has none.
@@ -208,8 +220,8 @@ func (m *Mounter) pathsOf(ctx context.Context, number uint32) ([]string, error) 
 	return paths, err
 }
 
-// unlessGone forgives an error if the disk is gone. One question that a disk does not answer is no
-// proof of that.
+// unlessGone returns nil instead of an error if the disk is gone. One question that a disk does not answer does not
+// prove that.
 func (m *Mounter) unlessGone(ctx context.Context, number uint32, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -226,7 +238,7 @@ func cannotTell(err error) bool {
 	return errors.Is(err, failure.Unsupported) || errors.Is(err, errNoPipe)
 }
 
-// ignoreMissing forgives that an object is gone.
+// ignoreMissing returns nil if an object is gone.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -234,5 +246,4 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// diskName is the name of a disk in errors.
 func diskName(number uint32) string { return fmt.Sprintf("disk %d", number) }

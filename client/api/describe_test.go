@@ -3,10 +3,7 @@ package api_test
 import (
 	"fmt"
 	"strings"
-	"testing"
 
-	"google.golang.org/protobuf/encoding/prototext"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 )
@@ -119,65 +116,4 @@ func keyword(present bool, word string) string {
 		return ""
 	}
 	return word + " "
-}
-
-// TestDescribeFile covers what our API does not use so far but a new version might.
-func TestDescribeFile(t *testing.T) {
-	const descriptor = `
-		name: "github.com/kubernetes-csi/csi-proxy/client/api/x/v1/api.proto"
-		package: "v1"
-		syntax: "proto3"
-		service {
-			name: "X"
-			method { name: "Watch" input_type: ".v1.A" output_type: ".v1.A.B" server_streaming: true }
-			method { name: "Send" input_type: ".v1.A" output_type: ".v1.A.B" client_streaming: true }
-		}
-		message_type {
-			name: "A"
-			field { name: "b" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: ".v1.A.B" }
-			field { name: "c" number: 2 label: LABEL_OPTIONAL type: TYPE_ENUM type_name: ".v1.A.C" oneof_index: 0 }
-			field { name: "d" number: 3 label: LABEL_OPTIONAL type: TYPE_BYTES oneof_index: 0 }
-			field { name: "e" number: 4 label: LABEL_OPTIONAL type: TYPE_BOOL oneof_index: 1 proto3_optional: true }
-			field { name: "f" number: 5 label: LABEL_REPEATED type: TYPE_MESSAGE type_name: ".v1.A.FEntry" }
-			oneof_decl { name: "choice" }
-			oneof_decl { name: "_e" }
-			nested_type { name: "B" }
-			nested_type {
-				name: "FEntry"
-				field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }
-				field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE type_name: ".v1.A.B" }
-				options { map_entry: true }
-			}
-			enum_type { name: "C" value { name: "NO" number: 0 } value { name: "YES" number: 7 } }
-		}`
-	const want = `## client/api/x/v1/api.proto  syntax=proto3 package=v1 go_package="" imports=[]
-service X {
-  rpc Watch(A) returns (stream A.B);   // /v1.X/Watch
-  rpc Send(stream A) returns (A.B);   // /v1.X/Send
-}
-message A {
-  enum C { NO = 0; YES = 7; }
-  message B {}
-  repeated A.B b = 1;
-  oneof choice {
-    A.C c = 2;
-    bytes d = 3;
-  }
-  optional bool e = 4;
-  map<uint32, A.B> f = 5;
-}
-`
-	var message descriptorpb.FileDescriptorProto
-	if err := prototext.Unmarshal([]byte(descriptor), &message); err != nil {
-		t.Fatal(err)
-	}
-	file, err := protodesc.NewFile(&message, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	describeFile(&got, file)
-	if got.String() != want {
-		t.Errorf("described as\n%s\nwant\n%s", got.String(), want)
-	}
 }

@@ -1,15 +1,6 @@
 // Package failure classifies the errors of CSI Proxy by what a driver can do about them.
 // It works on errors of the daemon's API, which are gRPC statuses, and on errors of the
-// library in the same way:
-//
-//	_, err := volumes.MountVolume(ctx, request)
-//	switch failure.ClassOf(err) {
-//	case failure.None:
-//	case failure.Busy, failure.Unavailable: // try again
-//	case failure.NotFound: // rescan
-//	default:
-//		return status.Error(failure.Code(err), failure.Message(err))
-//	}
+// library in the same way; see the example.
 //
 // A class is also the target of errors.Is: errors.Is(err, failure.Busy). Errors of the library
 // and of the typed clients match it, and the error of the standard library that means the same,

@@ -31,6 +31,6 @@ require (
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../../client
 	github.com/kubernetes-csi/csi-proxy/mounter => ../
-	github.com/kubernetes-csi/csi-proxy/v2 => ../../
+	github.com/kubernetes-csi/csi-proxy/v2 => ../../v2
 	github.com/kubernetes-csi/csi-proxy/v2/cmd => ../../v2/cmd
 )

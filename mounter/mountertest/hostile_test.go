@@ -111,7 +111,7 @@ func TestEndedContext(t *testing.T) {
 		bound := k.WithContext(ctx)
 		var all []string
 		for i, err := range []error{
-			second(k.Stage(ctx, mounter.StageRequest{Path: staging + "2", Source: number(2)})), second(stageShareWith(ctx, k)),
+			second(k.Stage(ctx, mounter.StageRequest{Path: staging + "2", Source: number(2)})), stageShareWith(ctx, k),
 			k.Unstage(ctx, mounter.UnstageRequest{Path: staging}), k.Publish(ctx, staging, target), k.Unpublish(ctx, target),
 			second(k.Expand(ctx, staging, 0)), second(k.NeedsResize(ctx, staging)), second(k.Stats(ctx, staging)),
 			second(bound.List()), second(bound.GetMountRefs(staging)), bound.Mount("2", staging+"2", "", nil), bound.Unmount(staging),

@@ -12,8 +12,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -126,7 +126,7 @@ func TestWait(t *testing.T) {
 // TestWorkingDirs: a Mounter in the mode Library changes nothing outside its directories, whose spelling
 // can be any that the verbs take.
 func TestWorkingDirs(t *testing.T) {
-	for _, dir := range []string{`C:\k`, "/k", `c:/k/`, `\\?\C:\k`, `\k`} {
+	for _, dir := range []string{`C:\csi`, "/csi", `c:/csi/`, `\\?\C:\csi`, `\csi`} {
 		t.Run(dir, func(t *testing.T) { testWorkingDir(t, dir) })
 	}
 }
@@ -140,7 +140,7 @@ func testWorkingDir(t *testing.T, dir string) {
 	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Source: number(1)}); failure.ClassOf(err) != failure.Denied || node.Exists(staging) {
 		t.Errorf("outside: %v, want not allowed", err)
 	}
-	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\k\staging`, Source: number(1)}); err != nil {
+	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\csi\staging`, Source: number(1)}); err != nil {
 		t.Errorf("inside: %v", err)
 	}
 	for _, dir := range []string{`C:\`, `C:\Windows\System32`, `C:\Users`} {

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
@@ -58,6 +61,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 		t.Fatalf("mode %s, want %s", m.Mode(), mode)
 	}
 	t.Cleanup(func() { _ = m.Close() })
+	t.Cleanup(node.Reboot) // it ends what a bad disk holds
 	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option, stop: stop}
 }
 
@@ -81,8 +85,6 @@ func (k *kit) stage(change ...func(*mounter.StageRequest)) error {
 	_, err := k.Stage(k.ctx, request)
 	return err
 }
-
-func fix(r *mounter.StageRequest) { r.Check = mounter.CheckFix }
 
 // tear takes a volume with a file away from its path, and damages it.
 func (k *kit) tear(d winsim.Damage) {
@@ -165,45 +167,32 @@ var cases = map[string]struct {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &share}))
 		return k.node.Exists(staging), nil
 	}},
-	"torn and damaged, fixed": {answers: "text", run: func(k *kit) (any, error) {
-		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Unnoticed})
-		k.must(k.stage(fix))
-		k.wantCondition(false, "well")
-		return k.node.ReadFile(staging + `\file`)
-	}},
 	"torn, reported": {answers: "text", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Dirty: true})
+		var warned atomic.Bool
+		k.ctx = klog.NewContext(k.ctx, funcr.New(func(_, args string) {
+			if strings.Contains(args, "not well, and is mounted") && strings.Contains(args, "the volume is dirty") {
+				warned.Store(true)
+			}
+		}, funcr.Options{}))
 		k.must(k.stage())
+		if !warned.Load() {
+			k.t.Error("the log does not say that the volume is dirty")
+		}
 		k.wantCondition(true, "dirty")
 		return k.node.ReadFile(staging + `\file`)
 	}},
-	"torn, and not looked at": {answers: "0", run: func(k *kit) (any, error) {
-		k.tear(winsim.Damage{Dirty: true, Corruption: winsim.Lost})
-		k.node.ResetCalls()
-		k.must(k.stage(func(r *mounter.StageRequest) { r.Check = mounter.CheckOff }))
-		return k.node.Calls()["VolumeDirty"], nil
-	}},
-	"damaged beyond a spot fix": {answers: "false", run: func(k *kit) (any, error) {
+	"damaged, reported": {answers: "text", run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Corruption: winsim.Severe})
-		return k.node.Exists(staging), k.stage(fix)
-	}, want: want{failure.InUse, "offline"}},
-	"damaged, and read-only": {run: func(k *kit) (any, error) {
-		k.tear(winsim.Damage{Corruption: winsim.Noted})
-		return nil, k.stage(fix, func(r *mounter.StageRequest) { r.ReadOnly = true })
-	}, want: want{failure.InUse, "spot fix needed"}},
+		k.must(k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true }))
+		k.wantCondition(true, "offline repair needed")
+		return k.node.ReadFile(staging + `\file`)
+	}},
 	"a report that fails": {run: func(k *kit) (any, error) {
 		k.tear(winsim.Damage{Dirty: true})
 		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeDirty", Error: 1117})))
 		return nil, k.stage()
 	}},
-	"a fix that cannot look": {run: func(k *kit) (any, error) {
-		k.tear(winsim.Damage{Dirty: true})
-		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeDirty", Error: 1117})))
-		return nil, k.stage(fix)
-	}, want: want{failure.Internal, "I/O error"}},
-	"a wrong check": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.Check = "always" })
-	}, want: want{failure.Invalid, "use off or fix"}},
 	"conditions of a disk": {answers: "{false false  }", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))
@@ -217,7 +206,7 @@ var cases = map[string]struct {
 		disks, err := disk.New(k.node.Disk())
 		k.must(err)
 		for _, readOnly := range []bool{true, false} {
-			k.must(second(disks.SetDiskReadOnly(k.ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly})))
+			k.must(second(disks.SetDiskReadOnly(k.ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly, MustBe: disk.MustBe{VolumeID: k.volume(), Path: staging}})))
 			k.wantCondition(readOnly, map[bool]string{true: "has become read-only", false: "well"}[readOnly])
 		}
 		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeSpace", Times: 2, Error: 1117})))
@@ -225,7 +214,7 @@ var cases = map[string]struct {
 		k.must(k.node.FailDisk(1))
 		k.wantCondition(true, "I/O error")
 		k.must(k.node.HealDisk(1))
-		k.must(second(disks.SetDiskState(k.ctx, &disk.SetDiskStateRequest{DiskNumber: 1})))
+		k.must(second(disks.SetDiskState(k.ctx, &disk.SetDiskStateRequest{DiskNumber: 1, MustBe: disk.MustBe{VolumeID: k.volume(), Path: staging}})))
 		k.wantCondition(true, "its disk is offline")
 		k.must(k.node.DetachDisk(1))
 		k.wantCondition(true, "no volume is there any more")
@@ -255,7 +244,7 @@ var cases = map[string]struct {
 	"ReFS": {run: func(k *kit) (any, error) {
 		k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ReFS" }))
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
-		k.must(k.stage(fix, func(r *mounter.StageRequest) { r.FSType = "ntfs" })) // it keeps what is there
+		k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ntfs" })) // it keeps what is there
 		is, err := k.node.DiskInfo(1)
 		if fs := is.Partitions[len(is.Partitions)-1].Volume.FileSystem; fs != winsim.ReFS {
 			k.t.Errorf("the file system is %s", fs)
@@ -445,6 +434,19 @@ var cases = map[string]struct {
 		k.must(k.unstage())
 		return fmt.Sprint(stays, k.node.Exists(staging)), first
 	}, want: want{failure.Internal, "stays mounted"}},
+	"the disk takes nothing at unstage, nor goes offline": {answers: "online, gone", run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		for _, call := range []string{"FlushVolume", "SetDiskAttributes"} {
+			_, err := k.node.Inject(winsim.Fault{Call: call, Error: 1117})
+			k.must(err)
+		}
+		first := unstagePath(k)
+		k.must(unstagePath(k))
+		info, err := k.node.DiskInfo(1)
+		k.must(err)
+		state := map[bool]string{true: "offline", false: "online"}[info.Offline]
+		return state + ", " + map[bool]string{true: "mounted", false: "gone"}[k.node.Exists(staging)], first
+	}, want: want{failure.Internal, "stays mounted"}},
 	"unstage takes the disk offline": {answers: "true false", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.unstage())
@@ -455,6 +457,7 @@ var cases = map[string]struct {
 		k.must(k.stage())
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }))
 		k.must(k.unstage())
+		k.must(k.unstage()) // where it is not
 		info, err := k.node.DiskInfo(1)
 		return info.Offline, err
 	}},

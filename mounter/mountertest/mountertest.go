@@ -10,8 +10,6 @@
 package mountertest
 
 import (
-	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -20,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -35,11 +33,7 @@ func Library(node *winsim.Node) mounter.Option {
 
 // T is the part of testing.TB that a Daemon needs.
 type T interface {
-	Helper()
-	Cleanup(func())
-	Context() context.Context
-	Fatalf(format string, args ...any)
-	Errorf(format string, args ...any)
+	serve.T
 	Log(args ...any)
 }
 
@@ -62,17 +56,9 @@ func NewDaemon(t T, node *winsim.Node) *Daemon {
 // NewDaemonWith is NewDaemon with other settings. It chooses the SocketDir and Ready.
 func NewDaemonWith(t T, node *winsim.Node, config serve.Config) *Daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mounter") // short, because names of sockets must be
-	if err != nil {
-		t.Fatalf("make a directory for sockets: %v", err)
-	}
-	config.SocketDir = dir
+	config.SocketDir = serve.SocketDir(t)
 	d := &Daemon{t: t, node: node, config: config, log: &testLog{t: t}}
-	t.Cleanup(func() {
-		d.Stop()
-		d.log.end()
-		_ = os.RemoveAll(dir)
-	})
+	t.Cleanup(d.log.end) // after the daemon
 	d.Start()
 	return d
 }
@@ -83,24 +69,7 @@ func (d *Daemon) Start() {
 	if d.stop != nil {
 		return
 	}
-	ctx := klog.NewContext(context.WithoutCancel(d.t.Context()), d.log.logger()) // which ends before the cleanup
-	ctx, cancel := context.WithCancel(ctx)
-	ready, done := make(chan struct{}), make(chan error, 1)
-	config := d.config
-	config.Ready = func() { close(ready) }
-	go func() { done <- serve.Run(ctx, d.node, config) }()
-	select {
-	case <-ready:
-	case err := <-done:
-		cancel()
-		d.t.Fatalf("serve the node: %v", err)
-	}
-	d.stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			d.t.Errorf("serve the node: %v", err)
-		}
-	}
+	d.stop = serve.StartContext(klog.NewContext(d.t.Context(), d.log.logger()), d.t, d.node, d.config)
 }
 
 // Stop ends the daemon, in the middle of what it does. The node stays as it is.
@@ -112,12 +81,7 @@ func (d *Daemon) Stop() {
 }
 
 // Dir is the directory of the daemon's sockets, for clients of other groups. It is empty on Windows.
-func (d *Daemon) Dir() string {
-	if runtime.GOOS == "windows" {
-		return ""
-	}
-	return d.config.SocketDir
-}
+func (d *Daemon) Dir() string { return d.config.SocketDir }
 
 // Option makes a Mounter work on the node in the mode Daemon.
 func (d *Daemon) Option() mounter.Option {

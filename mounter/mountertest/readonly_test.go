@@ -26,15 +26,16 @@ func sharedDisk(change func(*winsim.Disk)) winsim.Disk {
 // writing, from the arrival of the disk until after its end, and its next owner can write.
 func TestReadOnly_TwoNodes(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy winsim.SANPolicy
-		change func(*winsim.Disk)
+		storage winsim.Storage
+		change  func(*winsim.Disk)
 	}{
-		"offline and read-only by the SAN policy": {policy: winsim.OfflineShared},
-		"offline":                   {change: func(d *winsim.Disk) { d.Offline = true }},
-		"online":                    {},
-		"online and read-only":      {change: func(d *winsim.Disk) { d.ReadOnly = true }},
-		"goes offline again":        {policy: winsim.OfflineShared, change: func(d *winsim.Disk) { d.OfflineAgain = 2 }},
-		"protected by the platform": {change: func(d *winsim.Disk) { d.WriteProtected = true }},
+		"offline and read-only by the SAN policy": {storage: winsim.Storage{SANPolicy: winsim.OfflineShared}},
+		"offline":              {change: func(d *winsim.Disk) { d.Offline = true }},
+		"online":               {},
+		"online and read-only": {change: func(d *winsim.Disk) { d.ReadOnly = true }},
+		"goes offline again":   {storage: winsim.Storage{SANPolicy: winsim.OfflineShared, OfflineAgain: 2}},
+		"MBR, whose volume has no name in the table": {change: func(d *winsim.Disk) { d.Layout, d.Partitions = winsim.LayoutMBR, d.Partitions[1:] }},
+		"protected by the platform":                  {change: func(d *winsim.Disk) { d.WriteProtected = true }},
 	} {
 		for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
 			t.Run(name+"/"+mode.String(), func(t *testing.T) {
@@ -42,17 +43,17 @@ func TestReadOnly_TwoNodes(t *testing.T) {
 					t.Skip("pipes have the same names for all nodes")
 				}
 				for range 2 {
-					readOnlyLife(t, mode, c.policy, sharedDisk(c.change))
+					readOnlyLife(t, mode, c.storage, sharedDisk(c.change))
 				}
 			})
 		}
 	}
 }
 
-func readOnlyLife(t *testing.T, mode mounter.Mode, policy winsim.SANPolicy, disk winsim.Disk) {
+func readOnlyLife(t *testing.T, mode mounter.Mode, storage winsim.Storage, disk winsim.Disk) {
 	t.Helper()
 	model := blankNode()
-	model.Storage.SANPolicy = policy
+	model.Storage.SANPolicy, model.Storage.OfflineAgain = storage.SANPolicy, storage.OfflineAgain
 	k := newKit(t, mode, model)
 	_, err := k.node.AttachDisk(disk)
 	k.must(err)

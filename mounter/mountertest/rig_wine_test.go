@@ -15,7 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
-// These tests run on the rig of test/wine, one after the other, with a restart of the machine between the
+// These tests run on the rig of v2/test/wine, one after the other, with a restart of the machine between the
 // first two: they take a volume and a share through their lives over system calls. WINE_RIG_MODE is the
 // mode.
 
@@ -26,7 +26,7 @@ func newRigKit(t *testing.T) (context.Context, *mounter.Mounter) {
 	t.Helper()
 	mode, ok := map[string]mounter.Mode{"daemon": mounter.Daemon, "library": mounter.Library}[os.Getenv("WINE_RIG_MODE")]
 	if !ok {
-		t.Skip("WINE_RIG_MODE is not set; test/wine runs this test on its rig")
+		t.Skip("WINE_RIG_MODE is not set; v2/test/wine runs this test on its rig")
 	}
 	options := []mounter.Option{mounter.WithMode(mode)}
 	if mode == mounter.Daemon {

@@ -2,7 +2,6 @@ package mountertest_test
 
 import (
 	"context"
-	"flag"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,11 +15,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-var swapTime = flag.Duration("swap.time", 300*time.Millisecond, "how long TestSwaps exchanges folders")
-
 // TestSwaps lets Heal and Unstage work while folders on the way are exchanged for junctions to folders outside, which
 // look the same: there, too, a volume is mounted, and a link leads to a volume that is gone. Nothing there may change.
-// 'make soak' runs it for longer, with the race detector.
 func TestSwaps(t *testing.T) {
 	const (
 		kubelet  = `C:\var\lib\kubelet`
@@ -61,7 +57,7 @@ func TestSwaps(t *testing.T) {
 	healer, err := nodeapi.NewOn(node, nodeapi.WorkingDirs(kubelet), nodeapi.VolumeHost(node.Volume()), nodeapi.SMBHost(node.SMB()))
 	must(t, err)
 
-	working, rest := context.WithTimeout(t.Context(), *swapTime)
+	working, rest := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer rest()
 	until := func(work func()) func() {
 		return func() {

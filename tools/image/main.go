@@ -2,7 +2,8 @@
 //
 //	image -archive dist/csi-proxy_v2.0.0_windows_amd64.zip -base NAME -tag registry.example/csi-proxy:v2.0.0 -output image.tar
 //
-// 'make image' runs it, and crane pushes the result. The same input gives the same bytes on every machine.
+// 'make image' runs it, and crane pushes the result. The same input gives the same bytes on every machine. 'crane mutate'
+// makes the same layer, but leaves the base's time and settings in the image, and needs a registry even without a base.
 package main
 
 import (

@@ -29,7 +29,7 @@ command -v apt-get >/dev/null || {
   exit 1
 }
 # With all it depends on, the C library included: what the machine has of it may be too old or new.
-"$(dirname "$0")/../../hack/debian/unpack.sh" --with-dependencies "$dir" osslsigncode
+"$(dirname "$0")/../debian/unpack.sh" --with-dependencies "$dir" osslsigncode
 loader=$(find "$dir" -type f -name 'ld-linux*' | head -n 1)
 libs=$(find "$dir" -type f -name '*.so.*' -printf '%h\n' | sort -u | paste -sd :)
 start "'$loader'" --library-path "'$libs'" "'$dir/usr/bin/osslsigncode'"

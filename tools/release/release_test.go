@@ -44,9 +44,9 @@ func buildSmall(t *testing.T, file string) {
 	must(t, err)
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
 	small := filepath.Join(root, "tools", "release", "testdata", "small.go")
-	writeFile(t, overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, "cmd", "small", "main.go"), small))
+	writeFile(t, overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, "v2", "small", "main.go"), small))
 	goos, goarch, _ := strings.Cut(filepath.Base(filepath.Dir(file)), "_")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", file, "./cmd/small")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", file, "./v2/small")
 	build.Dir = root
 	build.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOWORK=")
 	if out, err := build.CombinedOutput(); err != nil {

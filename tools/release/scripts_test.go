@@ -6,6 +6,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"io/fs"
 	"math/big"
@@ -45,6 +46,40 @@ func TestNotes(t *testing.T) {
 		if got != want || (err != nil) != strings.HasPrefix(want, "CHANGELOG.md") {
 			t.Errorf("%s: %v, %q, want %q", args, err, got, want)
 		}
+	}
+}
+
+// TestResources: Windows compares the numbers of a version, and shows the rest. What writes the resource copies its input here.
+func TestResources(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "go-winres"), []byte("#!/bin/sh\ncp \"$3\" \"$7.json\"\n"))
+	must(t, os.Chmod(filepath.Join(dir, "go-winres"), 0o755))
+	must(t, os.Mkdir(filepath.Join(dir, "csi-proxy"), 0o755))
+	for version, want := range map[string]string{
+		"v2.10.3":           "2.10.3.0",
+		"v2.1.0-rc.1":       "2.1.0.0",
+		"2.0.1+build":       "2.0.1.0",
+		"v70000.1.1":        "",
+		"1f94e68-dirty":     "",
+		"v2.0.0-4-g1f94e68": "2.0.0.0",
+	} {
+		out, err := script(t, dir, "resources.sh", "./go-winres", version, "1f94e68", "2026-11-15T08:00:00Z", "csi-proxy")
+		if err != nil {
+			t.Fatal(err, out)
+		}
+		type texts struct{ FileVersion, OriginalFilename, Comments string }
+		var got map[string]map[string]map[string]struct {
+			Fixed map[string]string
+			Info  map[string]texts
+		}
+		must(t, json.Unmarshal(readFile(t, filepath.Join(dir, "csi-proxy", "version.json")), &got))
+		resource := got["RT_VERSION"]["#1"]["0409"]
+		if resource.Fixed["file_version"] != want || resource.Info["0409"] != (texts{version, "csi-proxy.exe", "1f94e68 2026-11-15T08:00:00Z"}) {
+			t.Errorf("%s: %+v", version, resource)
+		}
+	}
+	if out, err := script(t, dir, "resources.sh", "./go-winres", "v1", "", "", "other"); err == nil || !strings.Contains(out, "no description") {
+		t.Errorf("a program without a description got a resource: %s", out)
 	}
 }
 

@@ -5,6 +5,7 @@
 #
 #   tools/release/verify.sh VERSION [PLATFORMS]
 set -euo pipefail
+shopt -s nullglob # a platform may be left out
 cd "$(dirname "$0")/../.."
 
 version=${1:?usage: $0 VERSION [PLATFORMS]}

@@ -8,7 +8,6 @@ require (
 	charm.land/bubbletea/v2 v2.0.9
 	github.com/Microsoft/go-winio v0.6.4
 	github.com/charmbracelet/x/ansi v0.11.9
-	github.com/go-logr/logr v1.4.4
 	github.com/google/go-cmp v0.7.0
 	github.com/kubernetes-csi/csi-proxy/client v1.3.0
 	github.com/prometheus/client_golang v1.25.0
@@ -24,7 +23,10 @@ require (
 	k8s.io/klog/v2 v2.140.0
 )
 
-require github.com/go-ole/go-ole v1.3.0 // indirect
+require (
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-ole/go-ole v1.3.0 // indirect
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -53,5 +55,5 @@ require (
 
 replace (
 	github.com/kubernetes-csi/csi-proxy/client => ../../client
-	github.com/kubernetes-csi/csi-proxy/v2 => ../..
+	github.com/kubernetes-csi/csi-proxy/v2 => ../
 )

@@ -343,7 +343,8 @@ type Since struct {
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of the problem, and the type and id of its object, as csi-proxyctl node -o json has them
 	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
 	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Unix          int64                  `protobuf:"varint,4,opt,name=unix,proto3" json:"unix,omitempty"` // in seconds since 1970
+	Unix          int64                  `protobuf:"varint,4,opt,name=unix,proto3" json:"unix,omitempty"`   // in seconds since 1970
+	Hangs         bool                   `protobuf:"varint,5,opt,name=hangs,proto3" json:"hangs,omitempty"` // all looks since a minute ago or earlier got no answer; if this one got none, too, it hangs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +405,13 @@ func (x *Since) GetUnix() int64 {
 		return x.Unix
 	}
 	return 0
+}
+
+func (x *Since) GetHangs() bool {
+	if x != nil {
+		return x.Hangs
+	}
+	return false
 }
 
 // FindDiskRequest has the keys of a disk. A key that is missing, empty or 0 does not count. Texts are compared as they
@@ -549,6 +557,7 @@ type Disk struct {
 	OfflineReason   string                 `protobuf:"bytes,19,opt,name=offline_reason,json=offlineReason,proto3" json:"offline_reason,omitempty"`          // policy, unknown, or collision with another disk
 	Health          string                 `protobuf:"bytes,20,opt,name=health,proto3" json:"health,omitempty"`                                             // healthy, warning (it reports trouble), unhealthy (it does not work); empty if unknown
 	HealthReason    string                 `protobuf:"bytes,21,opt,name=health_reason,json=healthReason,proto3" json:"health_reason,omitempty"`
+	MustBe          *MustBe                `protobuf:"bytes,22,opt,name=must_be,json=mustBe,proto3" json:"must_be,omitempty"` // of requests
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -730,6 +739,90 @@ func (x *Disk) GetHealthReason() string {
 	return ""
 }
 
+func (x *Disk) GetMustBe() *MustBe {
+	if x != nil {
+		return x.MustBe
+	}
+	return nil
+}
+
+// MustBe says which disk a request means. What is empty does not count.
+type MustBe struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"` // the device interface
+	SerialNumber  string                 `protobuf:"bytes,2,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	Page83        string                 `protobuf:"bytes,3,opt,name=page83,proto3" json:"page83,omitempty"`
+	VolumeId      string                 `protobuf:"bytes,4,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`    // of a volume on it
+	MountPath     string                 `protobuf:"bytes,5,opt,name=mount_path,json=mountPath,proto3" json:"mount_path,omitempty"` // where the caller has mounted the volume, and will unmount it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MustBe) Reset() {
+	*x = MustBe{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MustBe) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MustBe) ProtoMessage() {}
+
+func (x *MustBe) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MustBe.ProtoReflect.Descriptor instead.
+func (*MustBe) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *MustBe) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *MustBe) GetSerialNumber() string {
+	if x != nil {
+		return x.SerialNumber
+	}
+	return ""
+}
+
+func (x *MustBe) GetPage83() string {
+	if x != nil {
+		return x.Page83
+	}
+	return ""
+}
+
+func (x *MustBe) GetVolumeId() string {
+	if x != nil {
+		return x.VolumeId
+	}
+	return ""
+}
+
+func (x *MustBe) GetMountPath() string {
+	if x != nil {
+		return x.MountPath
+	}
+	return ""
+}
+
 // Partition is a part of a disk.
 type Partition struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -747,7 +840,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -759,7 +852,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -772,7 +865,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -849,7 +942,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -861,7 +954,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -874,7 +967,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Volume) GetId() string {
@@ -1009,7 +1102,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1114,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1127,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Link) GetPath() string {
@@ -1117,7 +1210,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1222,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1235,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Share) GetRemote() string {
@@ -1215,7 +1308,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1320,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1333,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Session) GetTarget() string {
@@ -1278,77 +1371,15 @@ func (x *Session) GetProblems() []string {
 	return nil
 }
 
-type CheckVolumeRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	VolumeId      string                 `protobuf:"bytes,1,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`      // empty for none, scan, repair (a scan and a spot fix), or repair-offline
-	Dismount      bool                   `protobuf:"varint,3,opt,name=dismount,proto3" json:"dismount,omitempty"` // repair also a volume that is mounted somewhere
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CheckVolumeRequest) Reset() {
-	*x = CheckVolumeRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CheckVolumeRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CheckVolumeRequest) ProtoMessage() {}
-
-func (x *CheckVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CheckVolumeRequest.ProtoReflect.Descriptor instead.
-func (*CheckVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *CheckVolumeRequest) GetVolumeId() string {
-	if x != nil {
-		return x.VolumeId
-	}
-	return ""
-}
-
-func (x *CheckVolumeRequest) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
-}
-
-func (x *CheckVolumeRequest) GetDismount() bool {
-	if x != nil {
-		return x.Dismount
-	}
-	return false
-}
-
 // VolumeCondition is what Windows knows of a volume and its disks.
 type VolumeCondition struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Volume           *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`   // its id, file_system, read_only, dirty, damage and disks
-	Disks            []*Disk                `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`     // their number, health and health_reason
-	Running          string                 `protobuf:"bytes,3,opt,name=running,proto3" json:"running,omitempty"` // scan, spot fix or offline repair, which runs
-	RunningSinceUnix int64                  `protobuf:"varint,4,opt,name=running_since_unix,json=runningSinceUnix,proto3" json:"running_since_unix,omitempty"`
-	Problems         []string               `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"` // what is wrong; without any, and with nothing unknown, the volume is well
-	Unknown          []string               `protobuf:"bytes,6,rep,name=unknown,proto3" json:"unknown,omitempty"`   // what could not be found out, and why
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`     // its id, file_system, read_only, dirty, damage and disks
+	Disks         []*Disk                `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`       // their number, health and health_reason
+	Problems      []string               `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"` // what is wrong; without any, and with nothing unknown, the volume is well
+	Unknown       []string               `protobuf:"bytes,4,rep,name=unknown,proto3" json:"unknown,omitempty"`   // what could not be found out, and why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *VolumeCondition) Reset() {
@@ -1393,20 +1424,6 @@ func (x *VolumeCondition) GetDisks() []*Disk {
 		return x.Disks
 	}
 	return nil
-}
-
-func (x *VolumeCondition) GetRunning() string {
-	if x != nil {
-		return x.Running
-	}
-	return ""
-}
-
-func (x *VolumeCondition) GetRunningSinceUnix() int64 {
-	if x != nil {
-		return x.RunningSinceUnix
-	}
-	return 0
 }
 
 func (x *VolumeCondition) GetProblems() []string {
@@ -1908,19 +1925,20 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x03Pod\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"S\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"i\n" +
 	"\x05Since\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
-	"\x04unix\x18\x04 \x01(\x03R\x04unix\"\xa5\x01\n" +
+	"\x04unix\x18\x04 \x01(\x03R\x04unix\x12\x14\n" +
+	"\x05hangs\x18\x05 \x01(\bR\x05hangs\"\xa5\x01\n" +
 	"\x0fFindDiskRequest\x12/\n" +
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
 	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"*\n" +
 	"\x0eAmbiguousDisks\x12\x18\n" +
-	"\anumbers\x18\x01 \x03(\rR\anumbers\"\xd0\x05\n" +
+	"\anumbers\x18\x01 \x03(\rR\anumbers\"\x88\x06\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -1946,12 +1964,20 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x05nguid\x18\x12 \x01(\tR\x05nguid\x12%\n" +
 	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReason\x12\x16\n" +
 	"\x06health\x18\x14 \x01(\tR\x06health\x12#\n" +
-	"\rhealth_reason\x18\x15 \x01(\tR\fhealthReasonB\t\n" +
+	"\rhealth_reason\x18\x15 \x01(\tR\fhealthReason\x126\n" +
+	"\amust_be\x18\x16 \x01(\v2\x1d.csiproxy.extension.v1.MustBeR\x06mustBeB\t\n" +
 	"\a_numberB\r\n" +
 	"\v_size_bytesB\t\n" +
 	"\a_onlineB\f\n" +
 	"\n" +
-	"_read_only\"\xc3\x01\n" +
+	"_read_only\"\x99\x01\n" +
+	"\x06MustBe\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\tR\x06device\x12#\n" +
+	"\rserial_number\x18\x02 \x01(\tR\fserialNumber\x12\x16\n" +
+	"\x06page83\x18\x03 \x01(\tR\x06page83\x12\x1b\n" +
+	"\tvolume_id\x18\x04 \x01(\tR\bvolumeId\x12\x1d\n" +
+	"\n" +
+	"mount_path\x18\x05 \x01(\tR\tmountPath\"\xc3\x01\n" +
 	"\tPartition\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12!\n" +
 	"\foffset_bytes\x18\x02 \x01(\x03R\voffsetBytes\x12\x1d\n" +
@@ -2021,18 +2047,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
 	"persistent\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems\"e\n" +
-	"\x12CheckVolumeRequest\x12\x1b\n" +
-	"\tvolume_id\x18\x01 \x01(\tR\bvolumeId\x12\x16\n" +
-	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1a\n" +
-	"\bdismount\x18\x03 \x01(\bR\bdismount\"\xf9\x01\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems\"\xb1\x01\n" +
 	"\x0fVolumeCondition\x125\n" +
 	"\x06volume\x18\x01 \x01(\v2\x1d.csiproxy.extension.v1.VolumeR\x06volume\x121\n" +
-	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x18\n" +
-	"\arunning\x18\x03 \x01(\tR\arunning\x12,\n" +
-	"\x12running_since_unix\x18\x04 \x01(\x03R\x10runningSinceUnix\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems\x12\x18\n" +
-	"\aunknown\x18\x06 \x03(\tR\aunknown\"\xeb\x01\n" +
+	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x1a\n" +
+	"\bproblems\x18\x03 \x03(\tR\bproblems\x12\x18\n" +
+	"\aunknown\x18\x04 \x03(\tR\aunknown\"\xeb\x01\n" +
 	"\x1aNewSmbGlobalMappingRequest\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
 	"remotePath\x12\x1d\n" +
@@ -2070,14 +2090,18 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\bproblems\x18\x03 \x03(\tR\bproblems2\xb9\x01\n" +
 	"\tInspector\x12Y\n" +
 	"\fDescribeNode\x12*.csiproxy.extension.v1.DescribeNodeRequest\x1a\x1b.csiproxy.extension.v1.Node\"\x00\x12Q\n" +
-	"\bFindDisk\x12&.csiproxy.extension.v1.FindDiskRequest\x1a\x1b.csiproxy.extension.v1.Disk\"\x002\xa7\x01\n" +
+	"\bFindDisk\x12&.csiproxy.extension.v1.FindDiskRequest\x1a\x1b.csiproxy.extension.v1.Disk\"\x002\x9b\x01\n" +
+	"\n" +
+	"DiskChange\x12F\n" +
+	"\rPartitionDisk\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12E\n" +
+	"\fSetDiskState\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x002\xa7\x01\n" +
 	"\fDiskReadOnly\x12H\n" +
 	"\x0fSetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12M\n" +
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
-	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002r\n" +
-	"\fVolumeHealth\x12b\n" +
-	"\vCheckVolume\x12).csiproxy.extension.v1.CheckVolumeRequest\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002a\n" +
+	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002f\n" +
+	"\fVolumeHealth\x12V\n" +
+	"\vCheckVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002a\n" +
 	"\vVolumeFlush\x12R\n" +
 	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
@@ -2110,12 +2134,12 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTyp
 	(*FindDiskRequest)(nil),               // 4: csiproxy.extension.v1.FindDiskRequest
 	(*AmbiguousDisks)(nil),                // 5: csiproxy.extension.v1.AmbiguousDisks
 	(*Disk)(nil),                          // 6: csiproxy.extension.v1.Disk
-	(*Partition)(nil),                     // 7: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                        // 8: csiproxy.extension.v1.Volume
-	(*Link)(nil),                          // 9: csiproxy.extension.v1.Link
-	(*Share)(nil),                         // 10: csiproxy.extension.v1.Share
-	(*Session)(nil),                       // 11: csiproxy.extension.v1.Session
-	(*CheckVolumeRequest)(nil),            // 12: csiproxy.extension.v1.CheckVolumeRequest
+	(*MustBe)(nil),                        // 7: csiproxy.extension.v1.MustBe
+	(*Partition)(nil),                     // 8: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 9: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 10: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 11: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 12: csiproxy.extension.v1.Session
 	(*VolumeCondition)(nil),               // 13: csiproxy.extension.v1.VolumeCondition
 	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
 	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
@@ -2129,47 +2153,52 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTyp
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	6,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	8,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	9,  // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
-	10, // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	11, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	9,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	10, // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	11, // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	12, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
 	2,  // 5: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
 	3,  // 6: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
 	6,  // 7: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	7,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	8,  // 9: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
-	6,  // 10: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	19, // 11: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	9,  // 12: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	0,  // 13: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	4,  // 14: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	6,  // 15: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	6,  // 16: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	8,  // 17: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	12, // 18: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.CheckVolumeRequest
-	8,  // 19: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	14, // 20: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	15, // 21: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	16, // 22: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	16, // 23: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	20, // 24: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 25: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	6,  // 26: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	22, // 27: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	6,  // 28: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	22, // 29: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	13, // 30: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	8,  // 31: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	22, // 32: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	22, // 33: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	17, // 34: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	18, // 35: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	21, // 36: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	25, // [25:37] is the sub-list for method output_type
-	13, // [13:25] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	8,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	7,  // 9: csiproxy.extension.v1.Disk.must_be:type_name -> csiproxy.extension.v1.MustBe
+	9,  // 10: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
+	6,  // 11: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
+	19, // 12: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	10, // 13: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	0,  // 14: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	4,  // 15: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	6,  // 16: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
+	6,  // 17: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
+	6,  // 18: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	6,  // 19: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	9,  // 20: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	9,  // 21: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
+	9,  // 22: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	14, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	15, // 24: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	16, // 25: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	16, // 26: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	20, // 27: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	1,  // 28: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	6,  // 29: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	22, // 30: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
+	22, // 31: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
+	22, // 32: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	6,  // 33: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	22, // 34: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	13, // 35: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	9,  // 36: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	22, // 37: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	22, // 38: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	17, // 39: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	18, // 40: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	21, // 41: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	28, // [28:42] is the sub-list for method output_type
+	14, // [14:28] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -2178,8 +2207,8 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 		return
 	}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2189,7 +2218,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 			NumEnums:      0,
 			NumMessages:   22,
 			NumExtensions: 0,
-			NumServices:   8,
+			NumServices:   9,
 		},
 		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes,
 		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs,

@@ -176,6 +176,158 @@ var Inspector_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	DiskChange_PartitionDisk_FullMethodName = "/csiproxy.extension.v1.DiskChange/PartitionDisk"
+	DiskChange_SetDiskState_FullMethodName  = "/csiproxy.extension.v1.DiskChange/SetDiskState"
+)
+
+// DiskChangeClient is the client API for DiskChange service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// DiskChange, beside the group disk, has the changes of the published API for a disk that must be a certain one: Windows
+// gives the number of a disk that has left to the next one, within seconds.
+type DiskChangeClient interface {
+	// PartitionDisk is the published method for the disk with this number, which must be the one that must_be says. If it
+	// is not, it returns Aborted and changes nothing, as do all methods with must_be. InvalidArgument if one is missing.
+	PartitionDisk(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// SetDiskState is the published method with number, online and must_be. It does not take a disk offline that is mounted
+	// at another path than that of must_be: FailedPrecondition. A letter counts while the disk is writable.
+	SetDiskState(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error)
+}
+
+type diskChangeClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewDiskChangeClient(cc grpc.ClientConnInterface) DiskChangeClient {
+	return &diskChangeClient{cc}
+}
+
+func (c *diskChangeClient) PartitionDisk(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, DiskChange_PartitionDisk_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *diskChangeClient) SetDiskState(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, DiskChange_SetDiskState_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// DiskChangeServer is the server API for DiskChange service.
+// All implementations should embed UnimplementedDiskChangeServer
+// for forward compatibility.
+//
+// DiskChange, beside the group disk, has the changes of the published API for a disk that must be a certain one: Windows
+// gives the number of a disk that has left to the next one, within seconds.
+type DiskChangeServer interface {
+	// PartitionDisk is the published method for the disk with this number, which must be the one that must_be says. If it
+	// is not, it returns Aborted and changes nothing, as do all methods with must_be. InvalidArgument if one is missing.
+	PartitionDisk(context.Context, *Disk) (*emptypb.Empty, error)
+	// SetDiskState is the published method with number, online and must_be. It does not take a disk offline that is mounted
+	// at another path than that of must_be: FailedPrecondition. A letter counts while the disk is writable.
+	SetDiskState(context.Context, *Disk) (*emptypb.Empty, error)
+}
+
+// UnimplementedDiskChangeServer should be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedDiskChangeServer struct{}
+
+func (UnimplementedDiskChangeServer) PartitionDisk(context.Context, *Disk) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method PartitionDisk not implemented")
+}
+func (UnimplementedDiskChangeServer) SetDiskState(context.Context, *Disk) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetDiskState not implemented")
+}
+func (UnimplementedDiskChangeServer) testEmbeddedByValue() {}
+
+// UnsafeDiskChangeServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to DiskChangeServer will
+// result in compilation errors.
+type UnsafeDiskChangeServer interface {
+	mustEmbedUnimplementedDiskChangeServer()
+}
+
+func RegisterDiskChangeServer(s grpc.ServiceRegistrar, srv DiskChangeServer) {
+	// If the following call panics, it indicates UnimplementedDiskChangeServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&DiskChange_ServiceDesc, srv)
+}
+
+func _DiskChange_PartitionDisk_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Disk)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiskChangeServer).PartitionDisk(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiskChange_PartitionDisk_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiskChangeServer).PartitionDisk(ctx, req.(*Disk))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _DiskChange_SetDiskState_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Disk)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DiskChangeServer).SetDiskState(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DiskChange_SetDiskState_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DiskChangeServer).SetDiskState(ctx, req.(*Disk))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// DiskChange_ServiceDesc is the grpc.ServiceDesc for DiskChange service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var DiskChange_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "csiproxy.extension.v1.DiskChange",
+	HandlerType: (*DiskChangeServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "PartitionDisk",
+			Handler:    _DiskChange_PartitionDisk_Handler,
+		},
+		{
+			MethodName: "SetDiskState",
+			Handler:    _DiskChange_SetDiskState_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto",
+}
+
+const (
 	DiskReadOnly_SetDiskReadOnly_FullMethodName = "/csiproxy.extension.v1.DiskReadOnly/SetDiskReadOnly"
 	DiskReadOnly_GetDiskReadOnly_FullMethodName = "/csiproxy.extension.v1.DiskReadOnly/GetDiskReadOnly"
 )
@@ -187,13 +339,13 @@ const (
 // DiskReadOnly, beside the group disk, shows and changes whether disks are read-only.
 type DiskReadOnlyClient interface {
 	// SetDiskReadOnly makes the disk with this number read-only or writable, as read_only says, online or offline. A
-	// repetition does nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
-	// FailedPrecondition if the platform write-protects the disk, Aborted if Windows keeps undoing the change,
+	// repetition does nothing. With must_be it does so only to the disk that is meant. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
+	// FailedPrecondition if the platform write-protects the disk or if one is mounted that becomes read-only, Aborted if Windows keeps undoing the change,
 	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it. With online, a
 	// read-only disk is brought online, never writable meanwhile: one that is goes offline first. It waits for volumes.
 	SetDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// GetDiskReadOnly returns the disk with this number, of which it knows only read_only. It returns NotFound if the disk
-	// does not exist, and InvalidArgument if number is missing.
+	// does not exist, and InvalidArgument if number is missing. It takes must_be.
 	GetDiskReadOnly(ctx context.Context, in *Disk, opts ...grpc.CallOption) (*Disk, error)
 }
 
@@ -232,13 +384,13 @@ func (c *diskReadOnlyClient) GetDiskReadOnly(ctx context.Context, in *Disk, opts
 // DiskReadOnly, beside the group disk, shows and changes whether disks are read-only.
 type DiskReadOnlyServer interface {
 	// SetDiskReadOnly makes the disk with this number read-only or writable, as read_only says, online or offline. A
-	// repetition does nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
-	// FailedPrecondition if the platform write-protects the disk, Aborted if Windows keeps undoing the change,
+	// repetition does nothing. With must_be it does so only to the disk that is meant. It returns NotFound if the disk does not exist, PermissionDenied for the system disk,
+	// FailedPrecondition if the platform write-protects the disk or if one is mounted that becomes read-only, Aborted if Windows keeps undoing the change,
 	// InvalidArgument if number or read_only is missing, and Unimplemented if the host cannot do it. With online, a
 	// read-only disk is brought online, never writable meanwhile: one that is goes offline first. It waits for volumes.
 	SetDiskReadOnly(context.Context, *Disk) (*emptypb.Empty, error)
 	// GetDiskReadOnly returns the disk with this number, of which it knows only read_only. It returns NotFound if the disk
-	// does not exist, and InvalidArgument if number is missing.
+	// does not exist, and InvalidArgument if number is missing. It takes must_be.
 	GetDiskReadOnly(context.Context, *Disk) (*Disk, error)
 }
 
@@ -451,13 +603,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+// VolumeHealth, beside the group volume, finds damage of volumes.
 type VolumeHealthClient interface {
-	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
-	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
-	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
-	// volume that is in use or read-only.
-	CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error)
+	// CheckVolume returns the condition of the volume with this id. It changes nothing. It returns NotFound for an unknown
+	// volume.
+	CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*VolumeCondition, error)
 }
 
 type volumeHealthClient struct {
@@ -468,7 +618,7 @@ func NewVolumeHealthClient(cc grpc.ClientConnInterface) VolumeHealthClient {
 	return &volumeHealthClient{cc}
 }
 
-func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *CheckVolumeRequest, opts ...grpc.CallOption) (*VolumeCondition, error) {
+func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*VolumeCondition, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(VolumeCondition)
 	err := c.cc.Invoke(ctx, VolumeHealth_CheckVolume_FullMethodName, in, out, cOpts...)
@@ -482,13 +632,11 @@ func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *CheckVolumeReq
 // All implementations should embed UnimplementedVolumeHealthServer
 // for forward compatibility.
 //
-// VolumeHealth, beside the group volume, finds damage of volumes and mends it.
+// VolumeHealth, beside the group volume, finds damage of volumes.
 type VolumeHealthServer interface {
-	// CheckVolume returns the condition of a volume, after the action that the request names. A scan or repair goes on when
-	// its caller leaves, and the next call joins it. It returns NotFound for an unknown volume, PermissionDenied for an
-	// action on the system disk, Unimplemented for one on a file system that is not NTFS, and FailedPrecondition for a
-	// volume that is in use or read-only.
-	CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error)
+	// CheckVolume returns the condition of the volume with this id. It changes nothing. It returns NotFound for an unknown
+	// volume.
+	CheckVolume(context.Context, *Volume) (*VolumeCondition, error)
 }
 
 // UnimplementedVolumeHealthServer should be embedded to have
@@ -498,7 +646,7 @@ type VolumeHealthServer interface {
 // pointer dereference when methods are called.
 type UnimplementedVolumeHealthServer struct{}
 
-func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *CheckVolumeRequest) (*VolumeCondition, error) {
+func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *Volume) (*VolumeCondition, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckVolume not implemented")
 }
 func (UnimplementedVolumeHealthServer) testEmbeddedByValue() {}
@@ -522,7 +670,7 @@ func RegisterVolumeHealthServer(s grpc.ServiceRegistrar, srv VolumeHealthServer)
 }
 
 func _VolumeHealth_CheckVolume_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CheckVolumeRequest)
+	in := new(Volume)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
@@ -534,7 +682,7 @@ func _VolumeHealth_CheckVolume_Handler(srv interface{}, ctx context.Context, dec
 		FullMethod: VolumeHealth_CheckVolume_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(VolumeHealthServer).CheckVolume(ctx, req.(*CheckVolumeRequest))
+		return srv.(VolumeHealthServer).CheckVolume(ctx, req.(*Volume))
 	}
 	return interceptor(ctx, in, info, handler)
 }

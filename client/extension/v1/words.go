@@ -12,14 +12,6 @@ const (
 	VolumeOffline   = "offline"
 )
 
-// The actions of CheckVolume.
-const (
-	ActionNone          = ""
-	ActionScan          = "scan"
-	ActionRepair        = "repair"
-	ActionRepairOffline = "repair-offline"
-)
-
 // The types of an Entry.
 const (
 	EntryFile      = "file"

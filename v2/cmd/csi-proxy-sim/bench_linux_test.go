@@ -12,7 +12,7 @@ import (
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
@@ -29,7 +29,7 @@ func BenchmarkProcess(b *testing.B) {
 	require.NoError(b, err)
 	var idle, loaded float64
 	for b.Loop() {
-		dir := servetest.Dir(b)
+		dir := serve.SocketDir(b)
 		s := command(b, "-socket-dir", dir)
 		s.cmd.Path = program
 		require.NoError(b, s.cmd.Start())

@@ -14,15 +14,15 @@ import (
 	"testing"
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestProcess_Files: this process sees with its own eyes what the node of another one has,
 // and the other way round.
 func TestProcess_Files(t *testing.T) {
-	sockets, dir := servetest.Dir(t), filepath.Join(t.TempDir(), "files")
+	sockets, dir := serve.SocketDir(t), filepath.Join(t.TempDir(), "files")
 	kubelet := filepath.Join(dir, "C", "var", "lib", "kubelet")
 	s := command(t, "-socket-dir", sockets, "-files", dir)
 	require.NoError(t, s.cmd.Start())
@@ -56,7 +56,7 @@ func TestProcess_Files(t *testing.T) {
 		t.Error(err)
 	}
 
-	if code, output := command(t, "-socket-dir", servetest.Dir(t), "-files", dir).exit(); code != daemon.ExitUsage || !strings.Contains(output, "another csi-proxy-sim") {
+	if code, output := command(t, "-socket-dir", serve.SocketDir(t), "-files", dir).exit(); code != daemon.ExitUsage || !strings.Contains(output, "another csi-proxy-sim") {
 		t.Errorf("a second simulator: exit code %d\n%s", code, output)
 	}
 

@@ -5,11 +5,11 @@ package main
 import (
 	"os"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 )
 
 func main() {
-	os.Exit(program(options{realTime: true}).Main(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(program(options{}).Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func program(options options) daemon.Program {
@@ -19,7 +19,7 @@ func program(options options) daemon.Program {
 		Register: options.register,
 		Common: []string{
 			"api-groups", "control", "faults", "files", "kubelet-path", "metrics-bind-address", "model", "preset", "seed",
-			"socket-dir", "state", "v", "version", "working-dir",
+			"socket-dir", "v", "version", "working-dir",
 		},
 		Serve: options.serve,
 	}

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -22,11 +22,9 @@ import (
 const controlUsage = "serve the control service at this `address`, so that csi-proxyctl sim can attach, grow and fail disks while the node runs: " +
 	"the path of a Unix socket, on Windows the name of a pipe, or \"" + serve.DefaultControl + "\" for one beside the other endpoints (default: none)"
 
-// options are the flags of the simulator alone.
 type options struct {
-	model, preset, faults, socketDir, files, state, control string
-	seed                                                    uint64
-	realTime                                                bool // false only in tests
+	model, preset, faults, socketDir, files, control string
+	seed                                             uint64
 }
 
 func (o *options) register(set *flag.FlagSet) {
@@ -35,7 +33,6 @@ func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.faults, "faults", "", "YAML `file` of faults to inject")
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
-	set.StringVar(&o.state, "state", "", stateUsage)
 	set.Func("control", controlUsage, func(address string) error {
 		if strings.HasPrefix(address, "-") { // the flag after it
 			return errors.New(`it needs an address, or "default"`)
@@ -47,39 +44,18 @@ func (o *options) register(set *flag.FlagSet) {
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
-	node, closeState, err := o.node()
+	node, err := o.node()
 	if err != nil {
 		return daemon.UsageError{Err: err}
 	}
-	defer closeState()
 	stop, err := o.mirror(ctx, node, flags.AllowedDirs())
 	if err != nil {
 		return daemon.UsageError{Err: fmt.Errorf("-files: %w", err)}
 	}
 	defer stop()
-	cfg := serve.Config{
-		Config: daemon.Config{
-			SocketDir:         o.socketDir,
-			APIGroups:         flags.APIGroups,
-			WorkingDirs:       flags.AllowedDirs(),
-			UnsafeWorkingDirs: flags.UnsafeDirs,
-			AllowedServices:   flags.AllowedServices,
-			StopTimeout:       flags.StopTimeout,
-			Format:            flags.Format,
-			NoPrivacy:         !flags.Privacy,
-			RefuseOtherUser:   flags.RefuseOtherUser,
-			Heal:              flags.Heal,
-			FullVolumes:       flags.FullVolumes,
-			Ready:             func() { o.printReady(); notify.Ready() },
-		},
-		FormatOver:     flags.FormatOver,
-		Control:        o.control,
-		RecordCalls:    flags.RecordCalls,
-		RecordMaxBytes: flags.RecordMaxBytes,
-	}
-	if flags.StorageMetrics {
-		cfg.StorageEvent = notify.Storage
-	}
+	cfg := serve.Config{Config: flags.Config(notify), FormatOver: flags.FormatOver, Control: o.control}
+	cfg.SocketDir = o.socketDir
+	cfg.Ready = func() { o.printReady(); notify.Ready() }
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)
 	}
@@ -90,12 +66,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 			return len(mappings), err
 		},
 	})
-	cfg.Observer, cfg.StaleMounts = m, m
-	if flags.StorageMetrics {
-		cfg.Storage = m
-	}
-	ready := cfg.Ready
-	cfg.Ready = func() { ready(); m.Ready() }
+	cfg.Observe(m, flags.StorageMetrics)
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
 }
 
@@ -116,40 +87,37 @@ func (o *options) printReady() {
 	}
 }
 
-// node builds the node that the flags describe.
-func (o *options) node() (_ *winsim.Node, closeState func(), err error) {
+func (o *options) node() (node *winsim.Node, err error) {
 	model, ok := winsim.Preset(o.preset)
 	if !ok {
-		return nil, nil, fmt.Errorf("-preset: unknown preset %q; use one of %s", o.preset, strings.Join(winsim.Presets(), ", "))
+		return nil, fmt.Errorf("-preset: unknown preset %q; use one of %s", o.preset, strings.Join(winsim.Presets(), ", "))
 	}
 	if o.model != "" {
 		loaded, err := load(o.model, winsim.LoadModel)
 		if err != nil {
-			return nil, nil, fmt.Errorf("-model: %w", err)
+			return nil, fmt.Errorf("-model: %w", err)
 		}
 		model = loaded
 	}
 	if o.seed != 0 {
 		model.Seed = o.seed
 	}
-	model.RealTime = o.realTime
+	model.RealTime = true
 	var faults []winsim.Fault
 	if o.faults != "" {
 		if faults, err = load(o.faults, winsim.LoadFaults); err != nil {
-			return nil, nil, fmt.Errorf("-faults: %w", err)
+			return nil, fmt.Errorf("-faults: %w", err)
 		}
 	}
-	node, closeState, err := o.open(model)
-	if err != nil {
-		return nil, nil, err
+	if node, err = winsim.New(model); err != nil {
+		return nil, fmt.Errorf("-model: %w", err)
 	}
 	for _, fault := range faults {
 		if _, err := node.Inject(fault); err != nil {
-			closeState()
-			return nil, nil, fmt.Errorf("-faults: %w", err)
+			return nil, fmt.Errorf("-faults: %w", err)
 		}
 	}
-	return node, closeState, nil
+	return node, nil
 }
 
 func load[T any](path string, parse func(io.Reader, string) (T, error)) (T, error) {

@@ -23,19 +23,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // TestMain lets the test binary play the program, so that it is tested as a process: its
 // signals, its exit code, its sockets.
 func TestMain(m *testing.M) {
-	switch os.Getenv("CSI_PROXY_SIM_TEST_MAIN") {
-	case "":
-	case "virtual time":
-		os.Exit(program(options{}).Main(os.Args[1:], os.Stdout, os.Stderr))
-	default:
+	if os.Getenv("CSI_PROXY_SIM_TEST_MAIN") != "" {
 		main()
 	}
 	os.Exit(m.Run())
@@ -86,7 +82,7 @@ func connect(t testing.TB, dir string) *fsv1.Client {
 // TestProcess_KilledAndRestarted: the sockets of a killed simulator are replaced, the
 // client that was connected finds the new one by itself, and an interrupt ends cleanly.
 func TestProcess_KilledAndRestarted(t *testing.T) {
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	first := command(t, "-socket-dir", dir)
 	require.NoError(t, first.cmd.Start())
 	c := connect(t, dir)
@@ -126,37 +122,19 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 	}
 }
 
-// TestProcess_StateCannotBeKept: a change that is not in the file is not answered, and the
-// simulator ends.
-func TestProcess_StateCannotBeKept(t *testing.T) {
-	dir, state := servetest.Dir(t), filepath.Join(t.TempDir(), "state")
-	require.NoError(t, os.Mkdir(state, 0o700))
-	s := command(t, "-socket-dir", dir, "-state", filepath.Join(state, "node.json"))
-	require.NoError(t, s.cmd.Start())
-	c := connect(t, dir)
-	require.NoError(t, os.RemoveAll(state))
-	if _, err := c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\lost`}); err == nil {
-		t.Error("a change that is lost was answered")
-	}
-	_ = s.cmd.Wait() // the exit code says it
-	if code := s.cmd.ProcessState.ExitCode(); code != daemon.ExitFailure || !strings.Contains(s.output.String(), "Saving the state") {
-		t.Errorf("exit code %d\n%s", code, s.output)
-	}
-}
-
 func TestProcess_Exits(t *testing.T) {
 	file := func(content string) string {
 		path := filepath.Join(t.TempDir(), "file.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
-		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-state", "-v value", "default", "-help-all"}},
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-v value", "default", "-help-all"}},
 		"all flags":                 {[]string{"-help-all"}, daemon.ExitOK, []string{"-require-privacy", "-vmodule"}},
 		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
 		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
@@ -178,10 +156,6 @@ func TestProcess_Exits(t *testing.T) {
 		"malformed faults":          {[]string{"-faults", file("faults:\n  - call: Nonsense\n    error: 5\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "faults[0].call", "Nonsense"}},
 		"files on drives":           {[]string{"-files", "drives"}, daemon.ExitUsage, []string{"-files", "Windows", "./drives"}},
 		"files of another user":     {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
-		"files and a state":         {[]string{"-files", t.TempDir(), "-state", filepath.Join(t.TempDir(), "x")}, daemon.ExitUsage, []string{"-state and -files cannot be combined"}},
-		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the model of a running node", "another file", "delete this one"}},
-		"a state below a file":      {[]string{"-state", "/dev/null/x"}, daemon.ExitUsage, []string{"-state", "/dev/null/x"}},
-		"an unknown crash":          {[]string{"-faults", file("faults:\n  - {nth: 1, crash: soon}\n")}, daemon.ExitUsage, []string{"faults[0].crash", `"before", "after"`}},
 		"files below a file":        {[]string{"-files", "/dev/null/x"}, daemon.ExitUsage, []string{"-files", "/dev/null"}},
 		"socket dir below a file":   {[]string{"-socket-dir", "/dev/null/x"}, daemon.ExitFailure, []string{"endpoint disk/v1alpha1", "/dev/null"}},
 		"socket dir of a long name": {[]string{"-socket-dir", dir + strings.Repeat("/x", 60)}, daemon.ExitFailure, []string{"107"}},
@@ -205,7 +179,7 @@ func TestProcess_Exits(t *testing.T) {
 
 // TestProcess_Faults: what the fault file says reaches the clients.
 func TestProcess_Faults(t *testing.T) {
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	faults := filepath.Join(t.TempDir(), "faults.yaml")
 	require.NoError(t, os.WriteFile(faults, []byte("faults:\n  - {call: FileInfo, object: '*\\broken', error: 1117}\n"), 0o600))
 	s := command(t, "-socket-dir", dir, "-faults", faults)
@@ -227,7 +201,7 @@ func TestProcess_Metrics(t *testing.T) {
 	require.NoError(t, err)
 	address := probe.Addr().String()
 	probe.Close()
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	s := command(t, "-socket-dir", dir, "-metrics-bind-address", address)
 	require.NoError(t, s.cmd.Start())
 	c := connect(t, dir)

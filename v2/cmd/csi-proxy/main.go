@@ -5,15 +5,14 @@ package main
 import (
 	"os"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/service"
 )
 
 func main() {
 	os.Exit(program().Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is the daemon with its own flags.
 func program() daemon.Program {
 	var options options
 	return daemon.Program{

@@ -10,13 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 var update = flag.Bool("update", false, "write docs/daemon.md")
@@ -126,50 +123,6 @@ func TestMain_Format(t *testing.T) {
 	}
 }
 
-// TestStartRecording: hosts that are made while calls are recorded use a machine whose calls are in the file. Before
-// and after, it is the machine itself.
-func TestStartRecording(t *testing.T) {
-	itself := local.Machine()
-	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	stop := startRecording(t.Context(), path, 1<<20)
-	const id = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
-	_, _ = volumeapi.New().IsVolumeFormatted(id) // whatever this system answers
-	stop()
-	_, _ = volumeapi.New().IsVolumeFormatted(id)
-	text, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(text), `"method":"FileSystem"`) != 1 {
-		t.Errorf("%v, the file has\n%s", err, text)
-	}
-	if local.Machine() != itself {
-		t.Error("the machine is still recorded")
-	}
-}
-
-// TestStartRecording_Failed: a recording that cannot begin does not end the daemon. Its log names the file and what
-// to do.
-func TestStartRecording_Failed(t *testing.T) {
-	taken := filepath.Join(t.TempDir(), "taken")
-	require.NoError(t, os.WriteFile(taken, []byte("not a directory"), 0o600))
-	itself := local.Machine()
-	for path, want := range map[string]string{
-		"":                                  "",
-		filepath.Join(taken, "calls.jsonl"): "the recording",
-		t.TempDir():                         "create the recording",
-		taken:                               "it has other content",
-	} {
-		var log strings.Builder
-		ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
-		startRecording(ctx, path, 1<<20)()
-		got := log.String()
-		if want == "" && got != "" || !strings.Contains(got, want) || want != "" && (!strings.Contains(got, "or remove -record-calls") || !strings.Contains(got, fmt.Sprintf("%q", path))) {
-			t.Errorf("%s: the log has %s, want %s", path, got, want)
-		}
-	}
-	if local.Machine() != itself {
-		t.Error("the machine is recorded")
-	}
-}
-
 // TestManual writes the reference of the daemon.
 func TestManual(t *testing.T) {
 	var page strings.Builder
@@ -204,7 +157,7 @@ killed shows 1067.
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|
 `)
-	names, err := os.ReadFile("../daemon/metrics/testdata/names.txt")
+	names, err := os.ReadFile("../pkg/daemon/metrics/testdata/names.txt")
 	require.NoError(t, err)
 	for line := range strings.Lines(string(names)) {
 		fields := strings.SplitN(strings.TrimSpace(line), " ", 4)

@@ -6,13 +6,12 @@ import (
 	"flag"
 	"runtime"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/metrics"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/pipe"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -49,19 +48,6 @@ func facts() []any {
 	return []any{"sanPolicy", policy}
 }
 
-// startRecording records the calls of the hosts that are made from now on, if there is a path.
-func startRecording(ctx context.Context, path string, maxBytes int64) (stop func()) {
-	if path == "" {
-		return func() {}
-	}
-	recorded, end := record.Attach(ctx, local.Machine(), record.Config{Path: path, MaxBytes: maxBytes, Windows: local.Build()})
-	local.Use(recorded)
-	return func() {
-		local.Use(nil)
-		end()
-	}
-}
-
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
@@ -72,7 +58,6 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if o.mitigations {
 		daemon.Mitigate(ctx, o.strictHandles)
 	}
-	defer startRecording(ctx, flags.RecordCalls, flags.RecordMaxBytes)() // before any host is made
 	hosts := daemon.LocalHosts()
 	countLoss := func() {}
 	ofVolumes := []volumeapi.Option{volumeapi.OnLoss(func(text string) { countLoss(); notify.Warn(text) })}
@@ -80,40 +65,20 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		ofVolumes = append(ofVolumes, volumeapi.FormatOverExisting())
 	}
 	hosts.Volume = volumeapi.New(ofVolumes...)
-	cfg := daemon.Config{
-		Hosts:             hosts,
-		WorkingDirs:       flags.AllowedDirs(),
-		UnsafeWorkingDirs: flags.UnsafeDirs,
-		AllowedServices:   flags.AllowedServices,
-		NoPrivacy:         !flags.Privacy,
-		Format:            flags.Format,
-		RefuseOtherUser:   flags.RefuseOtherUser,
-		Heal:              flags.Heal,
-		FullVolumes:       flags.FullVolumes,
-		APIGroups:         flags.APIGroups,
-		Pipe:              pipe.Config{SecurityDescriptor: o.securityDescriptor},
-		StopTimeout:       flags.StopTimeout,
-		Progress:          notify.Progress,
-		Ready:             notify.Ready,
-	}
-	if flags.StorageMetrics {
-		cfg.StorageEvent = notify.Storage
-	}
+	cfg := flags.Config(notify)
+	cfg.Hosts, cfg.Pipe.SecurityDescriptor = hosts, o.securityDescriptor
 	if flags.MetricsAddress == "" {
 		return daemon.Serve(ctx, cfg)
 	}
 	m := metrics.New(metrics.Config{
-		Storage: flags.StorageMetrics, Version: version.String(), Abandoned: local.Abandoned, Stuck: local.Stuck,
+		Storage: flags.StorageMetrics, Version: version.String(), Abandoned: local.Machine().Abandoned, Stuck: local.Machine().Stuck,
 		SMBMappings: func(ctx context.Context) (int, error) {
 			mappings, err := local.Machine().SMBMappings(ctx)
 			return len(mappings), err
 		},
 	})
-	local.Observe(m.WindowsCall)
-	cfg.Observer, cfg.StaleMounts, countLoss = m, m, m.VolumeLoss
-	if flags.StorageMetrics {
-		cfg.Storage = m
-	}
-	cfg.Ready = func() { m.Ready(); notify.Ready() }
+	local.Machine().Observe(m.WindowsCall)
+	countLoss = m.VolumeLoss
+	cfg.Observe(m, flags.StorageMetrics)
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return daemon.Serve(ctx, cfg) })
 }

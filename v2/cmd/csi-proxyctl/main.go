@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/scm"
 )
 
 //go:generate go run ./docs ../../../docs/cli

@@ -15,16 +15,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestMain lets the test binary run as csi-proxyctl.
+// cleansUp is a program that never ends its clean-up.
+const cleansUp = "cleans up"
+
+// TestMain lets the test binary run as csi-proxyctl, or as a program that is interrupted as it is.
 func TestMain(m *testing.M) {
-	if os.Getenv("CSI_PROXYCTL_TEST_MAIN") != "" {
+	switch os.Getenv("CSI_PROXYCTL_TEST_MAIN") {
+	case "":
+	case cleansUp:
+		interrupted := untilInterrupt()
+		os.Stdout.WriteString("works\n")
+		<-interrupted.Done()
+		os.Stdout.WriteString("cleans up\n")
+		select {}
+	default:
 		main()
 	}
 	os.Exit(m.Run())
@@ -59,7 +69,7 @@ func TestProcess_Exits(t *testing.T) {
 		"disk stats 99":                  {command.ExitFailure, "(NotFound)"},
 		"disk stats":                     {command.ExitUsage, "--help"},
 		"disk list --endpoint-dir /none": {command.ExitUnreachable, "(Unavailable)"},
-		"doctor --log-file /none":        {command.ExitFindings, "/none"},
+		"doctor --log-file /none":        {command.ExitProblems, "/none"},
 		"smb map x --user u":             {command.ExitUsage, "--password-file"},
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -74,7 +84,7 @@ func TestProcess_Exits(t *testing.T) {
 
 // TestProcess_Interrupt: Ctrl-C ends a call that hangs.
 func TestProcess_Interrupt(t *testing.T) {
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
 	require.NoError(t, err)
 	defer listener.Close()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"unicode/utf8"
 )
 
@@ -286,40 +285,5 @@ func (s *screen) mode(parameters string, final byte) {
 			}
 			s.alternate = on
 		}
-	}
-}
-
-// TestScreen checks the model itself with what is easy to get wrong.
-func TestScreen(t *testing.T) {
-	for name, c := range map[string]struct{ text, want string }{
-		"lines":             {"ab\r\ncd", "ab\ncd\n"},
-		"wrapping":          {"abcdefgh", "abcde\nfgh\n"},
-		"the last column":   {"abcde\r\nx", "abcde\nx\n"},
-		"scrolling":         {"a\r\nb\r\nc\r\nd", "b\nc\nd"},
-		"a scrolled region": {"a\r\nb\r\nc\x1b[1;2r\x1b[2;1H\nx", "b\nx\nc"},
-		"inserted line":     {"a\r\nb\x1b[1;1H\x1b[Lx", "x\na\nb"},
-		"deleted line":      {"a\r\nb\r\nc\x1b[1;1H\x1b[M", "b\nc\n"},
-		"inserted column":   {"abc\r\x1b[2@x", "x abc\n\n"},
-		"deleted column":    {"abcde\r\x1b[2P", "cde\n\n"},
-		"repetition":        {"a\x1b[3b", "aaaa\n\n"},
-		"erased line":       {"abcde\x1b[1;3H\x1b[K", "ab\n\n"},
-		"erased columns":    {"abcde\x1b[1;2H\x1b[2X", "a  de\n\n"},
-		"erased screen":     {"abc\r\nd\x1b[2J", "\n\n"},
-		"columns and rows":  {"\x1b[3G\x1b[2dx", "\n  x\n"},
-		"alternate screen":  {"a\x1b[?1049hb\x1b[?1049l", "a\n\n"},
-		"colours":           {"\x1b[1;31ma\x1b[0m", "a\n\n"},
-	} {
-		s := newScreen(3, 5)
-		if rest := s.write(c.text); rest != "" || s.String() != c.want || len(s.unknown) > 0 {
-			t.Errorf("%s: got %q, want %q; rest %q, unknown %q", name, s, c.want, rest, s.unknown)
-		}
-	}
-	s := newScreen(3, 5)
-	if rest := s.write("a\x1b[1"); rest != "\x1b[1" {
-		t.Errorf("rest %q", rest)
-	}
-	s.write("\x1b]0;title\a\u009b")
-	if len(s.unknown) != 2 {
-		t.Errorf("it knows %q", s.unknown)
 	}
 }

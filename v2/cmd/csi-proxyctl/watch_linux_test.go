@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/servetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -37,10 +36,10 @@ func serveNode(t *testing.T, model winsim.Model) (node *winsim.Node, stop, start
 	t.Helper()
 	node, err := winsim.New(model)
 	require.NoError(t, err)
-	dir := servetest.Dir(t)
+	dir := serve.SocketDir(t)
 	t.Setenv("CSI_PROXY_SOCKET_DIR", dir)
-	end := servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
-	return node, func() { end() }, func() { end = servetest.Start(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}}) }
+	end := serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
+	return node, func() { end() }, func() { end = serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}}) }
 }
 
 var clock = regexp.MustCompile(` [0-2][0-9]:[0-5][0-9]:[0-5][0-9]$`)

@@ -49,20 +49,6 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	const staging = kubelet + `\plugins\staging`
-	// staged makes a call while the volume is staged, and sees that it stays so.
-	staged := func(call func(context.Context, *driver) error) func(context.Context, *driver) error {
-		return func(ctx context.Context, d *driver) error {
-			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
-				return err
-			}
-			defer func() {
-				if staged, err := d.mounter.IsMountPoint(staging); err != nil || !staged {
-					d.t.Errorf("the volume is not staged any more: %v", err)
-				}
-			}()
-			return call(ctx, d)
-		}
-	}
 	for _, test := range []struct {
 		name string
 		call func(context.Context, *driver) error
@@ -75,9 +61,7 @@ func TestCodes(t *testing.T) {
 		{"mount options", stage(handle, staging, options), codes.InvalidArgument, "mountOptions"},
 		{"a disk on several nodes", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)), codes.InvalidArgument, "use ReadWriteOnce"},
 		{"a disk for one pod", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "SINGLE_NODE_SINGLE_WRITER"},
-		{"a disk for pods of one node", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)), codes.InvalidArgument, "SINGLE_NODE_MULTI_WRITER"},
 		{"a share for one pod", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},
-		{"a share for pods of one node", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},
 		{"a share for readers", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY)), codes.InvalidArgument, "ReadWriteMany"},
 		{"a share without an access mode", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_UNKNOWN)), codes.InvalidArgument, "UNKNOWN"},
 		{"a disk that is not attached", stage("disk/NONE", staging, mounted("ntfs")), codes.NotFound, "NONE"},
@@ -85,16 +69,7 @@ func TestCodes(t *testing.T) {
 		{"the disk of the system", stage("disk/SYSTEM", staging, mounted("ntfs")), codes.NotFound, "Windows runs from"},
 		{"a relative staging path", stage(handle, `plugins\staging`, mounted("ntfs")), codes.InvalidArgument, "absolute"},
 		{"a path outside the kubelet's", stage(handle, `C:\Windows\staging`, mounted("ntfs")), codes.PermissionDenied, `C:\Windows`},
-		{"a wrong password", stage("smb/files/data", staging, mounted(""), "csi", "wrong"), codes.PermissionDenied, "1326"},
-		{"a share that does not exist", stage("smb/files/none", staging, mounted(""), "csi", "csi-Pa55"), codes.NotFound, "67"},
-		{"two disks with one serial number", func(ctx context.Context, d *driver) error {
-			if _, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30, Serial: "WINSIM0001"}); err != nil {
-				return err
-			}
-			return stage(handle, staging, mounted("ntfs"))(ctx, d)
-		}, codes.FailedPrecondition, "several disks match"},
 		{"a share without a name", stage("smb/files", staging, mounted("")), codes.NotFound, "SHARE"},
-		{"an administrative share", stage("smb/files/C$", staging, mounted(""), "csi", "csi-Pa55"), codes.PermissionDenied, "administrative"},
 		{"a volume that is not staged", publish(func(*csi.NodePublishVolumeRequest) {}), codes.FailedPrecondition, "stage the volume first"},
 		{"no staging path", publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "" }), codes.FailedPrecondition, "stage the volume first"},
 		{"a read-only volume", publish(func(r *csi.NodePublishVolumeRequest) { r.Readonly = true }), codes.InvalidArgument, "readOnly"},
@@ -110,35 +85,6 @@ func TestCodes(t *testing.T) {
 			})
 			return err
 		}, codes.OutOfRange, "grow the disk first"},
-		{"the path of another volume", func(ctx context.Context, d *driver) error {
-			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
-				return err
-			}
-			return stage("disk/WINSIM0002", staging, mounted("ntfs"))(ctx, d)
-		}, codes.AlreadyExists, staging},
-		{"a pod's folder with files", staged(func(ctx context.Context, d *driver) error {
-			const target = kubelet + `\plugins\empty`
-			if err := d.node.WriteFile(target+`\file`, "not ours"); err != nil {
-				return err
-			}
-			return publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath, r.TargetPath = staging, target })(ctx, d)
-		}), codes.FailedPrecondition, "not empty"},
-		{"a pod's link to another volume", staged(func(ctx context.Context, d *driver) error {
-			const other, target = kubelet + `\plugins\empty`, kubelet + `\pods\pod`
-			if err := stage("disk/WINSIM0002", other, mounted("ntfs"))(ctx, d); err != nil {
-				return err
-			}
-			if err := d.mounter.Publish(ctx, other, target); err != nil {
-				return err
-			}
-			return publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath, r.TargetPath = staging, target })(ctx, d)
-		}), codes.AlreadyExists, kubelet + `\pods\pod`},
-		{"a staging path with files", func(ctx context.Context, d *driver) error {
-			if err := d.node.WriteFile(staging+`\file`, "not ours"); err != nil {
-				return err
-			}
-			return stage(handle, staging, mounted("ntfs"))(ctx, d)
-		}, codes.FailedPrecondition, "not empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBothModes(t, func(d *driver) {
@@ -294,41 +240,6 @@ func TestSecrets_Domain(t *testing.T) {
 		logons := d.node.SMBLogons("files")
 		if len(logons) != 1 || logons[0].User != `CORP\jane` || logons[0].Password != "p:a$s 'w\"ord" || !logons[0].Encrypted {
 			t.Errorf("the server got %+v", logons)
-		}
-	})
-}
-
-// TestSecrets_FirstPod pins what the manuals warn of: while a share is connected, secrets of others
-// are not looked at, and they have the rights of the first pod.
-func TestSecrets_FirstPod(t *testing.T) {
-	inBothModes(t, func(d *driver) {
-		t := d.t
-		for name, secrets := range map[string]map[string]string{
-			"wrong": {"username": "csi", "password": "wrong-Pa55"}, "none": nil,
-		} {
-			first := &pod{
-				driver: d, handle: "smb/files/data", capability: mounted(""),
-				secrets: map[string]string{"username": "csi", "password": "csi-Pa55"},
-			}
-			first.staging, first.target = paths(t, d.node, "first-"+name)
-			other := &pod{driver: d, handle: "smb/files/data", capability: mounted(""), secrets: secrets}
-			other.staging, other.target = paths(t, d.node, "other-"+name)
-			first.stage()
-			first.publish()
-			first.write(name)
-			other.stage()
-			other.publish()
-			other.wantContent(name)
-			for _, p := range []*pod{first, other} {
-				p.unpublish()
-				p.unstage()
-			}
-			_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
-				VolumeId: other.handle, StagingTargetPath: other.staging, VolumeCapability: other.capability, Secrets: secrets,
-			})
-			if status.Code(err) != codes.PermissionDenied {
-				t.Errorf("%s secrets, when no volume uses the share: %v, want PermissionDenied", name, err)
-			}
 		}
 	})
 }

@@ -2,7 +2,6 @@ package plugin_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/pprof"
@@ -12,54 +11,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/container-storage-interface/spec/lib/go/csi"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// step is a call of kubelet about a volume.
-type step struct {
-	name string
-	call func(ctx context.Context, p *pod) error
-}
-
 // life are the calls from a blank disk to one that can be detached.
-var life = []step{
-	{"stage", func(ctx context.Context, p *pod) error {
-		_, err := p.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging, VolumeCapability: p.capability})
+var life = []struct {
+	name string
+	call func(*pod) error
+}{
+	{"stage", (*pod).stageOnce},
+	{"publish", (*pod).publishOnce},
+	{"stats", func(p *pod) error {
+		_, err := p.stats()
 		return err
 	}},
-	{"publish", func(ctx context.Context, p *pod) error {
-		_, err := p.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-			VolumeId: p.handle, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: p.capability,
-		})
+	{"expand", func(p *pod) error {
+		_, err := p.expandOnce(int64(grown))
 		return err
 	}},
-	{"stats", func(ctx context.Context, p *pod) error {
-		_, err := p.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
-		return err
-	}},
-	{"expand", func(ctx context.Context, p *pod) error {
-		_, err := p.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
-			VolumeId: p.handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: int64(grown)},
-		})
-		return err
-	}},
-	{"unpublish", func(ctx context.Context, p *pod) error {
-		_, err := p.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: p.handle, TargetPath: p.target})
-		return err
-	}},
-	{"unstage", func(ctx context.Context, p *pod) error {
-		_, err := p.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging})
-		return err
-	}},
+	{"unpublish", (*pod).unpublishOnce},
+	{"unstage", (*pod).unstageOnce},
 }
 
 // grown is the size of a disk when its volume is expanded.
 const grown = 15 * winsim.GiB
 
 // live takes the volume of a disk through its life, and returns when each step was under way.
-func live(ctx context.Context, p *pod, disk int) ([]span, error) {
+func live(p *pod, disk int) ([]span, error) {
 	var spans []span
 	for _, s := range life {
 		if s.name == "expand" { // the controller has grown the disk
@@ -68,7 +46,7 @@ func live(ctx context.Context, p *pod, disk int) ([]span, error) {
 			}
 		}
 		from := time.Now()
-		if err := s.call(ctx, p); err != nil {
+		if err := s.call(p); err != nil {
 			return nil, fmt.Errorf("%s of disk %d: %w", s.name, disk, err)
 		}
 		spans = append(spans, span{from, time.Now()})
@@ -94,7 +72,7 @@ func liveAtOnce(d *driver, first, count int) [][]span {
 	lives, failures := make([][]span, count), make([]error, count)
 	var wg sync.WaitGroup
 	for i, p := range pods {
-		wg.Go(func() { lives[i], failures[i] = live(d.t.Context(), p, first+i) })
+		wg.Go(func() { lives[i], failures[i] = live(p, first+i) })
 	}
 	wg.Wait()
 	for _, err := range failures {

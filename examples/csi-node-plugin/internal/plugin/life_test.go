@@ -1,13 +1,11 @@
 package plugin_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -40,27 +38,35 @@ func (p *pod) twice(what string, call func() error) {
 
 func (p *pod) stage() {
 	p.t.Helper()
-	p.twice("stage", func() error {
-		_, err := p.NodeStageVolume(p.t.Context(), &csi.NodeStageVolumeRequest{
-			VolumeId: p.handle, StagingTargetPath: p.staging, VolumeCapability: p.capability, Secrets: p.secrets,
-		})
-		return err
+	p.twice("stage", p.stageOnce)
+}
+
+func (p *pod) stageOnce() error {
+	_, err := p.NodeStageVolume(p.t.Context(), &csi.NodeStageVolumeRequest{
+		VolumeId: p.handle, StagingTargetPath: p.staging, VolumeCapability: p.capability, Secrets: p.secrets,
 	})
+	return err
 }
 
 func (p *pod) publish() {
 	p.t.Helper()
-	p.twice("publish", func() error {
-		_, err := p.NodePublishVolume(p.t.Context(), &csi.NodePublishVolumeRequest{
-			VolumeId: p.handle, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: p.capability,
-		})
-		return err
+	p.twice("publish", p.publishOnce)
+}
+
+func (p *pod) publishOnce() error {
+	_, err := p.NodePublishVolume(p.t.Context(), &csi.NodePublishVolumeRequest{
+		VolumeId: p.handle, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: p.capability,
 	})
+	return err
+}
+
+func (p *pod) stats() (*csi.NodeGetVolumeStatsResponse, error) {
+	return p.NodeGetVolumeStats(p.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
 }
 
 func (p *pod) usage() *csi.VolumeUsage {
 	p.t.Helper()
-	response, err := p.NodeGetVolumeStats(p.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
+	response, err := p.stats()
 	if err != nil {
 		p.t.Fatalf("stats: %v", err)
 	}
@@ -72,33 +78,41 @@ func (p *pod) usage() *csi.VolumeUsage {
 
 func (p *pod) expand(required int64) (size int64) {
 	p.t.Helper()
-	p.twice("expand", func() error {
-		response, err := p.NodeExpandVolume(p.t.Context(), &csi.NodeExpandVolumeRequest{
-			VolumeId: p.handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: required},
-		})
-		size = response.GetCapacityBytes()
+	p.twice("expand", func() (err error) {
+		size, err = p.expandOnce(required)
 		return err
 	})
 	return size
 }
 
+func (p *pod) expandOnce(required int64) (int64, error) {
+	response, err := p.NodeExpandVolume(p.t.Context(), &csi.NodeExpandVolumeRequest{
+		VolumeId: p.handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: required},
+	})
+	return response.GetCapacityBytes(), err
+}
+
 func (p *pod) unpublish() {
 	p.t.Helper()
-	p.twice("unpublish", func() error {
-		_, err := p.NodeUnpublishVolume(p.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: p.handle, TargetPath: p.target})
-		return err
-	})
+	p.twice("unpublish", p.unpublishOnce)
 	if p.node.Exists(p.target) {
 		p.t.Errorf("%s is still there after NodeUnpublishVolume", p.target)
 	}
 }
 
+func (p *pod) unpublishOnce() error {
+	_, err := p.NodeUnpublishVolume(p.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: p.handle, TargetPath: p.target})
+	return err
+}
+
 func (p *pod) unstage() {
 	p.t.Helper()
-	p.twice("unstage", func() error {
-		_, err := p.NodeUnstageVolume(p.t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging})
-		return err
-	})
+	p.twice("unstage", p.unstageOnce)
+}
+
+func (p *pod) unstageOnce() error {
+	_, err := p.NodeUnstageVolume(p.t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging})
+	return err
 }
 
 // write and read are the pod's own doing, through its link.
@@ -112,16 +126,6 @@ func (p *pod) wantContent(want string) {
 	if got, err := p.node.ReadFile(p.target + `\data.txt`); err != nil || got != want {
 		p.t.Errorf("the pod reads %q, %v, want %q", got, err, want)
 	}
-}
-
-// setOnline is what an operator does to a disk, past the driver.
-func setOnline(ctx context.Context, node *winsim.Node, number uint32, online bool) error {
-	disks, err := disk.New(node.Disk())
-	if err != nil {
-		return err
-	}
-	_, err = disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
-	return err
 }
 
 // TestLife_Disk is the life of a pod's volume on a disk, and a second one with the same data.
@@ -246,65 +250,6 @@ func TestCondition(t *testing.T) {
 		must(t, d.node.DetachDisk(1))
 		want(true, false, "gone")
 	})
-}
-
-// TestUnstage_LostDisk shows that a disk that was taken away, or offline, does not keep its pod
-// from ending.
-func TestUnstage_LostDisk(t *testing.T) {
-	for name, lose := range map[string]func(context.Context, *winsim.Node) error{
-		"detached": func(_ context.Context, node *winsim.Node) error { return node.DetachDisk(1) },
-		"offline": func(ctx context.Context, node *winsim.Node) error {
-			return setOnline(ctx, node, 1, false)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBothModes(t, func(d *driver) {
-				t := d.t
-				p := newDiskPod(d, "web")
-				p.stage()
-				p.publish()
-				must(t, lose(t.Context(), d.node))
-				response, err := d.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
-				if err != nil || !response.GetVolumeCondition().GetAbnormal() || response.GetUsage() != nil {
-					t.Errorf("stats of a disk that is gone: %v, %v, want a condition", response, err)
-				}
-				p.unpublish()
-				p.unstage()
-				if tree := d.node.Tree(p.staging); strings.Contains(tree, "Volume{") {
-					t.Errorf("something is still mounted:\n%s", tree)
-				}
-			})
-		})
-	}
-}
-
-// TestStage_AfterRestart shows that a share whose credentials were lost with a restart of the
-// node works again once kubelet has staged it again, under the links that pods have.
-func TestStage_AfterRestart(t *testing.T) {
-	for mode, over := range modes {
-		t.Run(mode, func(t *testing.T) {
-			node := newNode(t)
-			p := &pod{
-				driver: start(t, node, over(t, node)), handle: "smb/files/data", capability: mounted(""),
-				secrets: map[string]string{"username": "csi", "password": "csi-Pa55"},
-			}
-			p.staging, p.target = paths(t, node, "web")
-			p.stage()
-			p.publish()
-			p.write("kept")
-
-			node.Reboot()
-			if _, err := node.ReadFile(p.target + `\data.txt`); err == nil {
-				t.Error("the share can still be read after a restart of the node")
-			}
-			p.driver = start(t, node, over(t, node)) // programs end with their machine
-			p.stage()
-			p.publish()
-			p.wantContent("kept")
-			p.unpublish()
-			p.unstage()
-		})
-	}
 }
 
 // TestPaths shows that it does not matter how kubelet writes a path.

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 

@@ -1,8 +1,0 @@
-package node
-
-// BeganWithWindows makes a Node believe that it has seen everything since Windows started.
-func BeganWithWindows(n *Node) error {
-	n.began = -1 << 62
-	n.looks = looks{last: n.m.Elapsed(), any: true}
-	return nil
-}

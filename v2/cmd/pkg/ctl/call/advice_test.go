@@ -1,0 +1,44 @@
+package call
+
+import (
+	"errors"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
+)
+
+func TestWithCommands(t *testing.T) {
+	for message, want := range map[string]string{
+		`list volumes of disk 99: not found; ListDiskIDs lists the disks`:      `list volumes of disk 99: not found; 'csi-proxyctl disk ids' lists the disks`,
+		`remove C:\x: not empty; set force to remove it`:                       `remove C:\x: not empty; use --force to remove it`,
+		`link C:\x: exists; remove it with Rmdir first`:                        `link C:\x: exists; remove it with 'csi-proxyctl fs rmdir' first`,
+		`connect: off; call StartService("MSiSCSI") of the System group`:       `connect: off; call 'csi-proxyctl system service start MSiSCSI'`,
+		`stop x: in use; stop them first, or set force`:                        `stop x: in use; stop them first, or use --force`,
+		`mount: the path is a link that cannot be read (remove it with Rmdir)`: `mount: the path is a link that cannot be read (remove it with 'csi-proxyctl fs rmdir')`,
+		`look up Rmdir: not found`:                                             `look up Rmdir: not found`,
+		`link C:\x: exists; it leads to C:\Rmdir`:                              `link C:\x: exists; it leads to C:\Rmdir`,
+	} {
+		if got := status.Convert(withCommands(status.Error(codes.NotFound, message))); got.Message() != want || got.Code() != codes.NotFound {
+			t.Errorf("got %v, want %s", got, want)
+		}
+	}
+	if unknown := status.Error(codes.Unimplemented, "unknown; method Rescan"); !errors.Is(withCommands(unknown), unknown) {
+		t.Errorf("got %v", withCommands(unknown))
+	}
+}
+
+// TestCommands_Methods: advice names methods of the published API and words of the emulated node's control service.
+func TestCommands_Methods(t *testing.T) {
+	for method := range Commands {
+		found := method == "Describe" || method == "smbPasswords"
+		for _, name := range endpoint.All() {
+			found = found || name.Version == endpoint.Newest(name.Group) && lookUp(name, method) != nil
+		}
+		if !found {
+			t.Errorf("no group has %s", method)
+		}
+	}
+}

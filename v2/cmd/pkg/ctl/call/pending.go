@@ -1,0 +1,118 @@
+package call
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+)
+
+// Pending is a call that has no answer yet.
+type Pending struct {
+	What  string // object and step, such as "disk 2 (get disk stats)"
+	Since time.Time
+	Limit time.Duration // how long it may take; 0: no limit
+}
+
+// Pending returns the call that waits for its answer longest.
+func (c *Client) Pending() (Pending, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pending) == 0 {
+		return Pending{}, false
+	}
+	return *c.pending[0], true
+}
+
+// Begin adds a call that does not go through Do to those that wait. The caller calls end with its
+// answer.
+func (c *Client) Begin(ctx context.Context, what string) (end func()) {
+	call := &Pending{What: what, Since: c.now()}
+	if deadline, ok := ctx.Deadline(); ok {
+		call.Limit = time.Until(deadline)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = append(c.pending, call)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.pending = slices.DeleteFunc(c.pending, func(p *Pending) bool { return p == call })
+	}
+}
+
+// nameLate names the object in the error of a call that took too long, whether the server or we noticed
+// it first. A server that says more keeps its words.
+func nameLate(err error, path string, request proto.Message) error {
+	s, ok := status.FromError(err)
+	if !ok || s.Code() != codes.DeadlineExceeded || !strings.HasSuffix(s.Message(), context.DeadlineExceeded.Error()) && s.Message() != lateText {
+		return err
+	}
+	return status.Errorf(codes.DeadlineExceeded, "%s: %s did not answer in time", step(path), object(request))
+}
+
+func describe(path string, request proto.Message) string {
+	return fmt.Sprintf("%s (%s)", object(request), step(path))
+}
+
+// word matches a word of a method's name.
+var word = regexp.MustCompile(`IDs?|BIOS|[A-Z][a-z0-9]*`)
+
+// step returns the words of a method's name: "get disk stats".
+func step(path string) string {
+	words := word.FindAllString(path[strings.LastIndexByte(path, '/')+1:], -1)
+	for i, w := range words {
+		if w != "ID" && w != "IDs" && w != "BIOS" {
+			words[i] = strings.ToLower(w)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func object(request proto.Message) string {
+	message := request.ProtoReflect()
+	text := func(names ...protoreflect.Name) string {
+		for _, name := range names {
+			f := message.Descriptor().Fields().ByName(name)
+			if f == nil || f.IsList() || f.IsMap() || f.Message() != nil {
+				continue
+			}
+			if value := message.Get(f).String(); value != "" {
+				return printable.Text(value)
+			}
+		}
+		return ""
+	}
+	if number := text("disk_number", "diskID", "disk_id", "diskNumber", "number"); number != "" {
+		return "disk " + number
+	}
+	if id := text("volume_id"); id != "" {
+		return "volume " + strings.TrimSuffix(strings.TrimPrefix(id, `\\?\Volume{`), `}\`)
+	}
+	if share := text("remote_path", "remote"); share != "" {
+		return "share " + share
+	}
+	if target := text("iqn"); target != "" {
+		return "target " + target
+	}
+	if portal := message.Descriptor().Fields().ByName("target_portal"); portal != nil && portal.Message() != nil {
+		address := message.Get(portal).Message()
+		return "portal " + printable.Text(address.Get(address.Descriptor().Fields().ByName("target_address")).String())
+	}
+	if path := text("target_path", "path", "mount"); path != "" {
+		return path
+	}
+	if service := text("name"); service != "" {
+		return "service " + service
+	}
+	return "the server"
+}

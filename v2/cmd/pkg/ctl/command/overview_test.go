@@ -1,0 +1,169 @@
+//go:build unix
+
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestDiskList_Dying: the list has what Windows knows of a disk that cannot be read, and standard error the reason.
+func TestDiskList_Dying(t *testing.T) {
+	model := winsim.Default()
+	model.Disks[1].Dying = true
+	model.Disks[2].ReadOnly = true
+	n := startNode(t, model)
+	r := run(t.Context(), n.dir, "", "disk", "list")
+	const want = `DISK  SIZE      STATE      SERIAL      LOCATION  PV  POD
+0     64.0 GiB  online     SYSTEM      0:0:0:0   -   -
+1     10.0 GiB  online     WINSIM0001  1:0:0:0   -   -
+2     1.0 GiB   read-only  WINSIM0002  1:0:0:1   -   -
+3     20.0 GiB  online     WINSIM0003  1:0:0:2   -   -
+`
+	if diff := cmp.Diff(want, r.out); diff != "" || r.code != 0 {
+		t.Errorf("exit code %d\n%s", r.code, diff)
+	}
+	if want := "csi-proxyctl: disk 1: it cannot be read: the device reported an I/O error (Windows error 1117)\n"; r.err != want {
+		t.Errorf("got %q, want %q", r.err, want)
+	}
+}
+
+// TestVolumeList_Locked: standard error says why a volume has no size.
+func TestVolumeList_Locked(t *testing.T) {
+	model := winsim.Default()
+	model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
+		{Volume: &winsim.Volume{ID: "00000000-0000-0000-0000-000000000001", State: winsim.Locked}},
+	}})
+	n := startNode(t, model)
+	for _, args := range [][]string{{"volume", "list", "--disk", "4"}, {"volume", "list", "--disk", "4", "--api-version", "v1"}} {
+		r := run(t.Context(), n.dir, "", args...)
+		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -    -   -   -\n") {
+			t.Errorf("%q: %s", args, r.out)
+		}
+		if want := "csi-proxyctl: volume 00000000-0000-0000-0000-000000000001: locked by BitLocker: unlock it to read it\n"; r.err != want {
+			t.Errorf("%q: got %q, want %q", args, r.err, want)
+		}
+	}
+}
+
+// hungModel is a node with volumes that pods use, on disks 4 to 3+n, all of which hang.
+func hungModel(n int) winsim.Model {
+	model := winsim.Default()
+	for i := range n {
+		id := fmt.Sprintf("0a0a0a0a-0000-0000-0000-%012d", i)
+		stage := fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi.example.com\%064x\globalmount`, i)
+		model.Disks = append(model.Disks, winsim.Disk{
+			Size: winsim.GiB, Serial: fmt.Sprintf("HUNG%d", i), Hanging: true,
+			Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id}}},
+		})
+		model.Files = append(model.Files, winsim.File{Path: stage, Volume: id}, winsim.File{Path: podPath(i), Symlink: stage})
+	}
+	return model
+}
+
+func podUID(i int) string { return fmt.Sprintf("00000000-0000-4000-a000-%012d", i) }
+
+func podPath(i int) string {
+	return fmt.Sprintf(`C:\var\lib\kubelet\pods\%s\volumes\kubernetes.io~csi\pvc-%d\mount`, podUID(i), i)
+}
+
+// viewLimit is how long a person waits for a view, whatever hangs: 6 s, and a margin for machines that do other work.
+const viewLimit = 10 * time.Second
+
+// TestViews_Hung: whatever hangs, and however much of it, all views answer in time, name what is silent and the pods that
+// it hurts, and suggest to remove nothing. A disk that has not answered once is not said to hang.
+func TestViews_Hung(t *testing.T) {
+	t.Parallel() // it waits
+	shares := func(n int) winsim.Model {
+		model := winsim.Default()
+		for i := range n {
+			server := fmt.Sprintf("hung%d", i)
+			model.SMBServers = append(model.SMBServers, winsim.SMBServer{
+				Name: server, Shares: []winsim.SMBShare{{Name: "data", MappedFor: "csi"}}, Accounts: []winsim.SMBAccount{{User: "csi", Password: "csi-Pa55"}},
+			})
+			model.Files = append(model.Files, winsim.File{Path: podPath(i), Symlink: `\\` + server + `\data`})
+		}
+		return model
+	}
+	silent := []winsim.Fault{{Object: `\\?\Volume{0a0a*`, Delay: time.Hour}}
+	for number := range 10 {
+		silent = append(silent, winsim.Fault{Object: fmt.Sprintf(`\\.\PhysicalDrive%d`, 4+number), Delay: time.Hour})
+	}
+	blank := winsim.Default()
+	blank.Disks = append(blank.Disks, winsim.Disk{Size: winsim.GiB, Hanging: true})
+	for name, c := range map[string]struct {
+		model  winsim.Model
+		faults []winsim.Fault
+		silent []string // objects that every view names
+		pods   int
+	}{
+		"10 disks": {hungModel(10), nil, []string{"disk 4", "disk 13"}, 10},
+		"10 disks that do not even say their numbers": {hungModel(10), silent, []string{"disk ? (", "volume 0a0a0a0a-0000-0000-0000-000000000009"}, 10},
+		"3 shares":       {shares(3), []winsim.Fault{{Call: "FileInfo", Object: `\\hung*`, Delay: time.Hour}}, []string{`\\hung0\data`, `\\hung2\data`}, 3},
+		"1 blank disk":   {blank, nil, []string{"disk 4"}, 0},
+		"all of Windows": {winsim.Default(), []winsim.Fault{{Delay: time.Hour}}, []string{"disks", "volumes"}, 0},
+		"mount manager":  {hungModel(3), []winsim.Fault{{Call: "VolumeIDs", Delay: time.Hour}, {Call: "VolumePaths", Delay: time.Hour}}, []string{"disk 4", "disk 6", "volumes"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, c.model)
+			for _, fault := range c.faults {
+				n.inject(t, fault)
+			}
+			var all sync.WaitGroup
+			for _, view := range []string{
+				"node --ask-shares", "node --ask-shares --problems", "node --ask-shares -o json", "node --ask-shares -o html",
+				"watch --ask-shares --count 1", "doctor", "disk list", "volume list", "smb list --ask",
+			} {
+				all.Go(func() {
+					began := time.Now()
+					r := run(context.WithoutCancel(t.Context()), n.dir, "", strings.Fields(view)...)
+					took := time.Since(began)
+					if took > viewLimit {
+						t.Errorf("%s took %s", view, took)
+					}
+					if strings.Contains(r.out, "rmdir") || strings.Contains(r.out, "unmap") {
+						t.Errorf("%s suggests to remove something:\n%s", view, r.out)
+					}
+					if strings.Contains(r.out, "no volume, serial") || strings.HasPrefix(r.err, "csi-proxyctl: no volumes") || strings.HasPrefix(r.err, "csi-proxyctl: no disks") || strings.Contains(r.out, "it is older") {
+						t.Errorf("%s takes what does not answer for nothing:\n%.2000s%s", view, r.out, r.err)
+					}
+					if strings.HasPrefix(name, "10 disks") && !strings.HasPrefix(view, "smb") {
+						said := html.UnescapeString(r.out + r.err)
+						if !strings.Contains(said, "does not answer: ") || strings.Contains(said, "it hangs") || strings.Contains(said, "move the pods") {
+							t.Errorf("%s does not say just that disks do not answer:\n%s%s", view, r.out, r.err)
+						}
+					}
+					if strings.HasPrefix(view, "disk") || strings.HasPrefix(view, "volume") || strings.HasPrefix(view, "smb") {
+						return
+					}
+					if (r.code == command.ExitProblems) != (view == "doctor") || r.err != "" {
+						t.Errorf("%s: exit code %d: %s", view, r.code, r.err)
+					}
+					text := strings.ToLower(strings.ReplaceAll(html.UnescapeString(r.out), `\\`, `\`)) // of JSON
+					for _, want := range c.silent {
+						if !strings.Contains(text, strings.ReplaceAll(want, `\\`, `\`)) && !strings.HasSuffix(view, "json") {
+							t.Errorf("%s does not name %s:\n%s", view, want, r.out)
+						}
+					}
+					for i := range c.pods {
+						if !strings.Contains(text, podUID(i)) {
+							t.Errorf("%s does not name pod %s:\n%s", view, podUID(i), r.out)
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
+)
+
+// storage reports every problem of disks, volumes, mounts, shares and sessions. The server opens the
+// shares: Windows' status of a share stays ok when its server is gone.
+func (d examination) storage(ctx context.Context, r *results) {
+	const check = "storage"
+	node, err := inventory.Source{Client: d.Client, Endpoints: &d.Node, Now: d.Now}.Node(ctx, nil, true)
+	switch {
+	case d.skipped(r, check, "", "disk", err):
+		return
+	case err != nil:
+		r.add(Error, check, "read the daemon's log", "not checked: %s", inventory.Reason(err))
+		return
+	}
+	bad := 0
+	for _, p := range node.Problems {
+		if expected := d.serve("system", "disk", "volume") && (node.GetVersion() == "" || d.serve("filesystem", "smb", "iscsi")); p.Kind == problem.Unseen && !expected {
+			r.skip(check, "not checked: %s", p.Text)
+			continue
+		}
+		bad++
+		text := p.Text
+		if p.Object.Type != problem.Node {
+			text = p.Object.Name() + ": " + text
+		}
+		if age := node.Age(p); age != "" {
+			text += ", " + age
+		}
+		if len(p.Pods) > 0 {
+			text += "; pods: " + list(node.PodNames(p.Pods))
+		}
+		level := map[problem.Severity]Level{problem.Hurts: Error, problem.WillHurt: Warning, problem.Note: Info}[p.Severity]
+		switch {
+		case p.Kind == problem.Unseen:
+			level = Error
+		case p.Kind == problem.NoAnswer && level == Info: // it was not checked
+			level = Warning
+		}
+		result := Result{Check: check, Level: level, Text: text, Remedy: p.Advice, Severity: p.Severity, Pods: p.Pods, PVs: p.PVs}
+		if p.Run != "" {
+			result.Remedy, result.Advice = p.Run, p.Advice
+		}
+		*r = append(*r, result)
+	}
+	if bad == 0 {
+		r.add(OK, check, "", "%s", seen(node))
+	}
+}
+
+// serve reports whether a server that has an inspector, as all that report their version do, answers for all these groups.
+func (d examination) serve(groups ...string) bool {
+	return !slices.ContainsFunc(groups, func(group string) bool {
+		return !slices.ContainsFunc(d.health, func(h endpoint.Health) bool {
+			return h.Name.Group == group && h.State.Answers() && h.Version != ""
+		})
+	})
+}
+
+// seen says what was looked at and is in order.
+func seen(node inventory.Node) string {
+	parts := []string{inventory.Count(len(node.GetDisks()), "disk")}
+	if node.GetLinksSearched() {
+		parts = append(parts, "mounts and links")
+	}
+	if node.GetSharesListed() {
+		parts = append(parts, inventory.Count(len(node.GetShares()), "share"))
+	}
+	if node.GetSessionsListed() {
+		parts = append(parts, inventory.Count(len(node.GetSessions()), "iSCSI session"))
+	}
+	return strings.Join(parts, ", ") + ": no problems"
+}

@@ -1,0 +1,211 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
+)
+
+// maxPartition limits the search for the partition of a volume: the API can list the volumes
+// of a partition, but not partitions. Disks of CSI volumes have one or two.
+const maxPartition = 16
+
+// fromAPI collects disks and volumes through the published API.
+func (s Source) fromAPI(ctx context.Context) (*extensionv1.Node, error) {
+	disks, err := s.disksFromAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	volumes := make([][]*extensionv1.Volume, len(disks))
+	var wg sync.WaitGroup
+	for i, disk := range disks {
+		wg.Go(func() {
+			ctx, cancel := s.limited(ctx)
+			defer cancel()
+			ids, err := s.VolumeIDs(ctx, disk.GetNumber(), 0)
+			if err != nil {
+				disk.Problems = append(disk.Problems, "volumes: "+Reason(err))
+				return
+			}
+			volumes[i] = s.addVolumes(ctx, disk, ids)
+		})
+	}
+	wg.Wait()
+	node := &extensionv1.Node{Disks: disks, Volumes: slices.Concat(volumes...)}
+	mergeProblems(node)
+	return node, ctx.Err()
+}
+
+// limited applies the limit of one disk.
+func (s Source) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.diskLimit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.diskLimit)
+}
+
+// mergeProblems moves problems that several disks share, for example about a group that is not
+// served, to the node.
+func mergeProblems(node *extensionv1.Node) {
+	names := map[string][]string{}
+	for _, d := range node.GetDisks() {
+		for _, problem := range d.GetProblems() {
+			names[problem] = append(names[problem], fmt.Sprintf("disk %d", d.GetNumber()))
+		}
+	}
+	for _, d := range node.GetDisks() {
+		d.Problems = slices.DeleteFunc(d.GetProblems(), func(problem string) bool { return len(names[problem]) > 1 })
+	}
+	for _, problem := range slices.Sorted(maps.Keys(names)) {
+		if len(names[problem]) > 1 {
+			node.Problems = append(node.Problems, strings.Join(names[problem], ", ")+": "+problem)
+		}
+	}
+}
+
+// disksFromAPI lists the disks by number, without their volumes.
+func (s Source) disksFromAPI(ctx context.Context) ([]*extensionv1.Disk, error) {
+	var ids diskv1.ListDiskIDsResponse
+	var locations diskv1.ListDiskLocationsResponse
+	var idErr, locationErr error
+	var lists sync.WaitGroup // concurrent, because each of them waits for hung disks
+	lists.Go(func() { idErr = s.Client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids) })
+	lists.Go(func() {
+		locationErr = s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations)
+	})
+	lists.Wait()
+	if idErr != nil && !call.Absent(idErr) {
+		return nil, idErr
+	}
+	if locationErr != nil {
+		return nil, locationErr
+	}
+	numbers := map[uint32]bool{} // a disk may be in only one of the lists
+	for number := range ids.GetDiskIDs() {
+		numbers[number] = true
+	}
+	for number := range locations.GetDiskLocations() {
+		numbers[number] = true
+	}
+	disks := make([]*extensionv1.Disk, 0, len(numbers))
+	for _, number := range slices.Sorted(maps.Keys(numbers)) {
+		id := ids.GetDiskIDs()[number]
+		disks = append(disks, &extensionv1.Disk{
+			Number: &number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83(), Location: location(locations.GetDiskLocations()[number]),
+		})
+	}
+	var wg sync.WaitGroup
+	for _, disk := range disks {
+		wg.Go(func() {
+			ctx, cancel := s.limited(ctx)
+			defer cancel()
+			s.addState(ctx, disk)
+		})
+	}
+	wg.Wait()
+	return disks, ctx.Err()
+}
+
+// location returns the location of a disk in one word, or nothing if no part of it is known.
+func location(at *diskv1.DiskLocation) string {
+	text := strings.Join([]string{at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLUNID()}, ":")
+	if text == ":::" {
+		return ""
+	}
+	return text
+}
+
+// addState adds the size of a disk and whether it is online. Old versions do not have it.
+func (s Source) addState(ctx context.Context, disk *extensionv1.Disk) {
+	var stats diskv1.GetDiskStatsResponse
+	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.GetNumber()}, &stats); err == nil {
+		disk.SizeBytes = &stats.TotalBytes
+	} else if !call.Absent(err) {
+		disk.Problems = append(disk.Problems, "size: "+Reason(err))
+	}
+	var state diskv1.GetDiskStateResponse
+	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk.GetNumber()}, &state); err == nil {
+		disk.Online = &state.IsOnline
+	} else if !call.Absent(err) {
+		disk.Problems = append(disk.Problems, "state: "+Reason(err))
+	}
+}
+
+// VolumeIDs lists the volumes on a disk, or on one partition of it.
+func (s Source) VolumeIDs(ctx context.Context, disk, partition uint32) ([]string, error) {
+	var list volumev2alpha1.ListVolumesOnDiskResponse
+	request := &volumev2alpha1.ListVolumesOnDiskRequest{DiskNumber: disk, PartitionNumber: partition}
+	err := s.Client.Do(ctx, "volume", "ListVolumesOnDisk", request, &list)
+	return list.GetVolumeIds(), err
+}
+
+// addVolumes adds the partitions of volumes to a disk, of which only the numbers are known, and
+// returns the volumes.
+func (s Source) addVolumes(ctx context.Context, disk *extensionv1.Disk, ids []string) []*extensionv1.Volume {
+	numbers := s.partitions(ctx, disk.GetNumber(), ids)
+	volumes := make([]*extensionv1.Volume, 0, len(ids))
+	for _, id := range ids {
+		volume := s.volume(ctx, id)
+		volume.Disks, volume.Partition = []uint32{disk.GetNumber()}, numbers[id]
+		disk.Partitions = append(disk.Partitions, &extensionv1.Partition{Number: numbers[id], VolumeId: id})
+		volumes = append(volumes, volume)
+	}
+	return volumes
+}
+
+// partitions finds the partition of each volume by querying one partition after another.
+func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[string]uint32 {
+	found := map[string]uint32{}
+	for partition := uint32(1); partition <= maxPartition && len(found) < len(ids); partition++ {
+		on, err := s.VolumeIDs(ctx, disk, partition)
+		if call.Absent(err) {
+			break
+		}
+		for _, id := range on { // empty after an error: no such partition
+			if slices.Contains(ids, id) {
+				found[id] = partition
+			}
+		}
+	}
+	return found
+}
+
+// volume returns one volume. If reading its file system fails it skips the size, which would
+// fail too.
+func (s Source) volume(ctx context.Context, id string) *extensionv1.Volume {
+	v := &extensionv1.Volume{Id: id}
+	var formatted volumev2alpha1.IsVolumeFormattedResponse
+	err := s.Client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &formatted)
+	switch {
+	case err == nil && formatted.GetFormatted():
+		v.State = extensionv1.VolumeFormatted
+	case err == nil:
+		v.State = extensionv1.VolumeRaw
+	case locked(err):
+		v.State = extensionv1.VolumeLocked
+	default:
+		v.Problems = append(v.Problems, "file system: "+Reason(err))
+	}
+	if v.GetState() != extensionv1.VolumeFormatted {
+		return v
+	}
+	var stats volumev2alpha1.GetVolumeStatsResponse
+	if err := s.Client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &stats); err == nil {
+		v.TotalBytes, v.UsedBytes = &stats.TotalBytes, &stats.UsedBytes
+	} else if !call.Absent(err) {
+		v.Problems = append(v.Problems, "size: "+Reason(err))
+	}
+	return v
+}
+
+// locked reports whether BitLocker locks a volume. Only the error number shows it:
+// FVE_E_LOCKED_VOLUME (0x80310000).
+func locked(err error) bool { return strings.Contains(err.Error(), "(Windows error 0x80310000)") }

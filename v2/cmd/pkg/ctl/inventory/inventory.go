@@ -1,0 +1,370 @@
+// Package inventory collects the storage of a node: disks, partitions and volumes, their
+// mounts, and problems.
+//
+// Our server has an inspector, which returns all of it in one call. For other servers the
+// package uses the published API, which has less; a problem says so.
+package inventory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+// Node is a node's storage: what the server sent, in which unknown values are missing, and what is wrong
+// with it. Volumes are in the order of their disks and partitions; those that are not one partition come
+// last. Shares include those that links lead into without a mapping.
+type Node struct {
+	*extensionv1.Node
+	Host   string // name of the machine
+	Serial string
+	At     time.Time
+	Paths  []Path
+	// Problems are all problems, of the node and of its objects, the most urgent first.
+	Problems []Problem
+	// Unfolded shows everything of objects without problems, too.
+	Unfolded bool
+}
+
+// Unknown is the state of a volume whose state is not known.
+const Unknown = "unknown"
+
+// NotMapped is the status of a share that links lead into and that is not mapped.
+const NotMapped = "not mapped"
+
+// Path is a path of --path with its volume.
+type Path struct {
+	Path     string    `json:"path"`
+	VolumeID string    `json:"volumeID"`
+	Leads    bool      `json:"leads"` // to the volume itself, not only to files on it
+	Problems []Problem `json:"problems"`
+}
+
+// newNode finds out what is wrong with a node.
+func newNode(sent *extensionv1.Node) Node {
+	n := Node{Node: sent, Paths: []Path{}, Problems: append([]Problem{}, problem.Find(sent)...)}
+	for _, v := range sent.GetVolumes() {
+		v.State = cmp.Or(v.GetState(), Unknown)
+	}
+	unmapped := map[string][]string{}
+	for _, l := range sent.GetLinks() {
+		if l.GetStale() == "" && l.GetShare() != "" {
+			unmapped[l.GetShare()] = append(unmapped[l.GetShare()], l.GetPath())
+		}
+	}
+	for _, remote := range slices.Sorted(maps.Keys(unmapped)) {
+		sent.Shares = append(sent.Shares, &extensionv1.Share{Remote: remote, Status: NotMapped, Links: unmapped[remote]})
+	}
+	loose := n.Loose()
+	var inPartitions []*extensionv1.Volume
+	for _, d := range sent.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			if v := n.Volume(p.GetVolumeId()); v != nil {
+				inPartitions = append(inPartitions, v)
+			}
+		}
+	}
+	sent.Volumes = append(inPartitions, loose...)
+	return n
+}
+
+// Volume returns the volume with an id, or nil.
+func (n Node) Volume(id string) *extensionv1.Volume {
+	for _, v := range n.GetVolumes() {
+		if id != "" && v.GetId() == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// Loose returns the volumes that are not one partition of one disk.
+func (n Node) Loose() []*extensionv1.Volume {
+	in := map[string]bool{}
+	for _, d := range n.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			in[p.GetVolumeId()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(n.GetVolumes()), func(v *extensionv1.Volume) bool { return in[v.GetId()] })
+}
+
+// LinksTo returns the paths of links to a volume, for example of pods, without those where it is mounted.
+func (n Node) LinksTo(v *extensionv1.Volume) []string {
+	paths := []string{}
+	for _, l := range n.GetLinks() {
+		if l.GetVolumeId() == v.GetId() && l.GetStale() == "" && l.GetShare() == "" && !contains(v.GetMountPaths(), l.GetPath()) {
+			paths = append(paths, l.GetPath())
+		}
+	}
+	return paths
+}
+
+// Stale returns the mounted folders and links whose target is gone.
+func (n Node) Stale() (stale []*extensionv1.Link) {
+	for _, l := range n.GetLinks() {
+		if l.GetStale() != "" {
+			stale = append(stale, l)
+		}
+	}
+	return stale
+}
+
+// Outside returns the links that lead out of the working directories, where the daemon does not look.
+func (n Node) Outside() (outside []*extensionv1.Link) {
+	for _, l := range n.GetLinks() {
+		if l.GetTarget() != "" && l.GetStale() == "" && l.GetProblem() == "" {
+			outside = append(outside, l)
+		}
+	}
+	return outside
+}
+
+// Mapped reports whether a share is mapped, and not only needed by links.
+func Mapped(s *extensionv1.Share) bool { return s.GetStatus() != NotMapped }
+
+func contains(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(known string) bool { return strings.EqualFold(known, path) })
+}
+
+// Source collects inventories.
+type Source struct {
+	Client *call.Client
+	// Endpoints locates the inspector; nil means to use only the API.
+	Endpoints *endpoint.Node
+	Host      string // name of the machine
+	Now       func() time.Time
+
+	diskLimit time.Duration // of the API; 0 means none: that of the original takes seconds for a healthy disk
+}
+
+// apiLimit is how long a disk may delay the API of our server.
+const apiLimit = 4 * time.Second
+
+// serialLimit is how long the serial number may take, which is only a name.
+const serialLimit = 2 * time.Second
+
+// Node describes the whole node and the given paths. With askShares, the server opens each share to
+// learn whether it answers. Node fails only if it cannot list the disks.
+func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
+	var node Node
+	var bios systemv1alpha1.GetBIOSSerialNumberResponse
+	var err, biosErr error
+	found := make([]Path, len(paths))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		node, err = s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+	})
+	wg.Go(func() {
+		limited, cancel := context.WithTimeout(ctx, serialLimit)
+		defer cancel()
+		biosErr = s.Client.Do(limited, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios)
+	})
+	for i, path := range paths {
+		wg.Go(func() { found[i] = s.path(ctx, path) })
+	}
+	wg.Wait()
+	if err != nil {
+		return Node{}, err
+	}
+	if biosErr != nil && !node.saysUnreachable(biosErr) {
+		node.addProblem(problem.New(problem.NoAnswer, problem.Object{Type: problem.Node}, "serial number of the machine: "+Reason(biosErr), "read the daemon's log"))
+	}
+	node.Serial, node.Paths, node.Unfolded = bios.GetSerialNumber(), found, len(found) > 0
+	for _, path := range node.Paths {
+		node.Problems = append(node.Problems, path.Problems...)
+	}
+	problem.Sort(node.Problems)
+	node.dropRepeatedProblems()
+	return node, ctx.Err()
+}
+
+// saysUnreachable reports whether a problem says already that a group does not answer.
+func (n *Node) saysUnreachable(err error) bool {
+	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Problems, func(p Problem) bool { return p.Kind == problem.Unseen })
+}
+
+// describe asks the inspector, or the API if there is none.
+func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeRequest) (Node, error) {
+	sent, missing, err := s.inspect(ctx, request)
+	if err != nil {
+		return Node{}, err
+	}
+	if sent == nil {
+		if s.Endpoints != nil && missing != noInspector {
+			s.diskLimit = apiLimit
+		}
+		if sent, err = s.fromAPI(ctx); err != nil {
+			return Node{}, err
+		}
+		node := s.newNode(sent)
+		if missing != "" {
+			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
+		}
+		return node, nil
+	}
+	node := s.newNode(sent)
+	var groups, hidden []string
+	for _, part := range []struct {
+		asked, reported bool
+		group, what     string
+	}{
+		{request.GetLinks(), node.GetLinksSearched(), "filesystem", "stale mounts and links"},
+		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
+		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
+	} {
+		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) || strings.Contains(text, " more: ") })
+		if part.asked && !part.reported && !explained {
+			groups, hidden = append(groups, part.group), append(hidden, part.what)
+		}
+	}
+	if len(hidden) > 0 {
+		node.unseen("the server does not report " + strings.Join(hidden, ", ") + ": it is older, or does not serve " + strings.Join(groups, ", "))
+	}
+	return node, nil
+}
+
+// Disks describes the disks, and who uses them. Their volumes may be missing.
+func (s Source) Disks(ctx context.Context) (Node, error) {
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if err == nil && sent == nil {
+		sent = &extensionv1.Node{}
+		sent.Disks, err = s.disksFromAPI(ctx)
+	}
+	if err != nil {
+		return Node{}, err
+	}
+	node := s.newNode(sent)
+	return node, node.listed(len(node.GetDisks()), "its disks")
+}
+
+// listed fails if Windows did not list something: that is not the same as that there is none.
+func (n *Node) listed(known int, what string) error {
+	if n.Unlisted(known) {
+		return n.unreported(what, "")
+	}
+	return nil
+}
+
+// newNode adds what this program knows.
+func (s Source) newNode(sent *extensionv1.Node) Node {
+	n := newNode(sent)
+	n.Host = s.Host
+	if s.Now != nil {
+		n.At = s.Now().UTC()
+	}
+	return n
+}
+
+// Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
+// the server does not report, unknown says why.
+func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, unknown string, err error) {
+	remote, err := unc.Parse("look for SMB mapping", remotePath)
+	if err != nil {
+		return nil, "", err
+	}
+	sent, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
+	if err != nil || sent == nil {
+		return nil, unknown, err
+	}
+	for _, share := range sent.GetShares() {
+		if strings.EqualFold(share.GetRemote(), remote.Share()) {
+			return share, "", nil
+		}
+	}
+	if !sent.GetSharesListed() {
+		return nil, "the server does not report which shares are mapped", nil
+	}
+	return nil, "", nil
+}
+
+// Shares describes the shares that are mapped, and those that links need. It fails if the server does not
+// report them.
+func (s Source) Shares(ctx context.Context, ask bool) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
+	if err == nil && !node.GetSharesListed() {
+		err = node.unreported("which shares are mapped", "smb")
+	}
+	return node, err
+}
+
+// Sessions describes the iSCSI sessions. It fails if the server does not report.
+func (s Source) Sessions(ctx context.Context) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Sessions: true})
+	if err == nil && !node.GetSessionsListed() {
+		err = node.unreported("its iSCSI sessions", "iscsi")
+	}
+	return node, err
+}
+
+// unreported says why the server does not report something that only the inspector knows.
+func (n *Node) unreported(what, group string) error {
+	if i := slices.IndexFunc(n.Problems, isSilence); i >= 0 {
+		return fmt.Errorf("the server does not report %s: %s", what, n.Problems[i].Text)
+	}
+	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)
+}
+
+// Volumes describes the volumes of all disks.
+func (s Source) Volumes(ctx context.Context) (Node, error) {
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if err == nil {
+		err = node.listed(len(node.GetVolumes()), "its volumes")
+	}
+	return node, err
+}
+
+// VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
+func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, error) {
+	ids, err := s.VolumeIDs(ctx, disk, partition)
+	if err != nil {
+		return Node{}, err
+	}
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if err != nil {
+		return Node{}, err
+	}
+	if sent == nil {
+		found := &extensionv1.Disk{Number: &disk}
+		sent = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: s.addVolumes(ctx, found, ids)}
+	}
+	volumes := make([]*extensionv1.Volume, 0, len(ids))
+	for _, id := range ids {
+		v := Node{Node: sent}.Volume(id)
+		if v == nil { // it is new
+			v = s.volume(ctx, id)
+			v.Disks, v.Partition = []uint32{disk}, partition
+			sent.Volumes = append(sent.Volumes, v)
+		}
+		volumes = append(volumes, v)
+	}
+	node := s.newNode(sent)
+	node.Volumes = volumes
+	return node, nil
+}
+
+// Reason returns the message and code of a gRPC error as one clause.
+func Reason(err error) string {
+	if s, ok := status.FromError(err); ok {
+		return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
+	}
+	return err.Error()
+}
+
+// ShortID returns the GUID of a volume id. Commands accept it, too.
+func ShortID(id string) string { return problem.ShortID(id) }

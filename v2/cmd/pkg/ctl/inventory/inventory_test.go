@@ -1,0 +1,306 @@
+package inventory_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+const kubelet = `C:\var\lib\kubelet`
+
+// id returns a volume id with a number that is easy to find in a drawing.
+func id(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
+
+// dataDisk returns a disk with a reserved partition, as PartitionDisk creates it, and others.
+func dataDisk(size winsim.Size, partitions ...winsim.Partition) winsim.Disk {
+	reserved := winsim.Partition{Type: "msr", Size: 16 * winsim.MiB}
+	return winsim.Disk{Size: size, Layout: winsim.LayoutGPT, Partitions: append([]winsim.Partition{reserved}, partitions...)}
+}
+
+// models are nodes with one problem each. Their drawings are in testdata.
+var models = map[string]struct {
+	disks   []winsim.Disk
+	volumes []winsim.Volume
+	arrange func(t *testing.T, node *winsim.Node) // may be nil
+}{
+	"healthy": {disks: []winsim.Disk{dataDisk(10*winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})}},
+	"offline": {disks: []winsim.Disk{
+		func() winsim.Disk {
+			d := dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})
+			d.Offline = true
+			return d
+		}(),
+		dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(2), State: winsim.NotReady}}),
+	}},
+	"read-only": {disks: []winsim.Disk{
+		func() winsim.Disk {
+			d := dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})
+			d.ReadOnly = true
+			return d
+		}(),
+		dataDisk(winsim.GiB, winsim.Partition{Attributes: win.ReadOnlyPartition, Volume: &winsim.Volume{ID: id(2), Used: 950 * winsim.MiB}}),
+	}},
+	"raw":    {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), FileSystem: winsim.FileSystemNone}})}},
+	"locked": {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), State: winsim.Locked}})}},
+	"full":   {disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1), Used: 950 * winsim.MiB}})}},
+	"dying": {disks: []winsim.Disk{
+		{Size: winsim.GiB, Dying: true},
+		dataDisk(10*winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}}),
+	}},
+	"lagging": {
+		disks: []winsim.Disk{
+			dataDisk(winsim.GiB, winsim.Partition{Size: 600 * winsim.MiB, Volume: &winsim.Volume{ID: id(1)}}),
+			// Only the last one can grow.
+			dataDisk(80*winsim.GiB,
+				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(21)}},
+				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(22)}}),
+			// The partition grew, its file system did not.
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(3)}}),
+			// Other file systems and RAW volumes cannot grow.
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(41), FileSystem: winsim.ReFS}}),
+			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(42), FileSystem: winsim.FileSystemNone}}),
+			{Size: 4 * winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(43)}}}},
+		},
+		arrange: func(t *testing.T, node *winsim.Node) {
+			t.Helper()
+			require.NoError(t, node.GrowPartition(t.Context(), win.PhysicalDrive(3), 2, int64(winsim.GiB)))
+		},
+	},
+	"stale": {
+		disks: []winsim.Disk{dataDisk(winsim.GiB, winsim.Partition{Volume: &winsim.Volume{ID: id(1)}})},
+		arrange: func(t *testing.T, node *winsim.Node) {
+			t.Helper()
+			for _, err := range []error{
+				node.MountFolder(kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`, id(1)),
+				node.Symlink(kubelet+`\pods\0f9d2c4e-58ab-4c0d-9f8c-3d1f0d4f4a11\volumes\kubernetes.io~csi\pvc-1\mount`, kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`),
+				node.Junction(kubelet+`\plugins\gone`, `\\?\Volume{`+id(9)+`}\`),
+				node.Symlink(kubelet+`\pods\dangling`, kubelet+`\plugins\none`),
+			} {
+				require.NoError(t, err)
+			}
+		},
+	},
+	"spanned": { // volumes that are not one partition of one disk
+		disks: []winsim.Disk{{Size: 2 * winsim.GiB}, {Size: 2 * winsim.GiB}},
+		volumes: []winsim.Volume{
+			{ID: id(1), Letter: "E", CDROM: true, FileSystem: winsim.CDFS, Size: 600 * winsim.MiB},
+			{ID: id(2), Extents: []winsim.Extent{{Disk: 1, Offset: winsim.MiB, Size: winsim.GiB}, {Disk: 2, Offset: winsim.MiB, Size: winsim.GiB}}},
+		},
+	},
+}
+
+func newNode(t *testing.T, name string) *winsim.Node {
+	t.Helper()
+	m := models[name]
+	model := winsim.Default()
+	model.Disks = append(model.Disks[:1], m.disks...)
+	model.Volumes = m.volumes
+	node, err := winsim.New(model)
+	require.NoError(t, err)
+	if m.arrange != nil {
+		m.arrange(t, node)
+	}
+	return node
+}
+
+func source(t *testing.T, dir string) inventory.Source {
+	t.Helper()
+	endpoints := endpoint.Node{Dir: dir}
+	client := call.New(endpoints, "")
+	t.Cleanup(client.Close)
+	return inventory.Source{Client: client, Endpoints: &endpoints}
+}
+
+func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
+	t.Helper()
+	node, err := s.Node(t.Context(), paths, false)
+	require.NoError(t, err)
+	node.Unfolded = true
+	return node.Draw(&output.Printer{Format: output.Table}, width)
+}
+
+// golden compares with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (run with -update to rewrite it):\n%s", file, diff)
+	}
+}
+
+// TestNode_Draw draws each model for a terminal and for a file.
+func TestNode_Draw(t *testing.T) {
+	for name := range models {
+		t.Run(name, func(t *testing.T) {
+			dir := withInspector(t, newNode(t, name))
+			narrow := draw(t, source(t, dir), 80)
+			for line := range strings.Lines(narrow) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%d characters: %s", n, line)
+				}
+			}
+			golden(t, name, narrow)
+			if whole := draw(t, source(t, dir), 0); strings.Contains(whole, "…") {
+				t.Errorf("something is left out without a terminal:\n%s", whole)
+			}
+		})
+	}
+}
+
+// withoutInspector serves a node like a server without an inspector.
+func withoutInspector(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "filesystem"}}})
+	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"system"}}}) // without disk and volume it has no inspector
+	return dir
+}
+
+// withInspector serves a node like the daemon.
+func withInspector(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
+	return dir
+}
+
+// sources are both ways to learn of a node.
+var sources = map[string]func(*testing.T, *winsim.Node) string{"inspector": withInspector, "API": withoutInspector}
+
+// TestNode_Fallback: without an inspector the API is asked, and one problem says what is
+// missing.
+func TestNode_Fallback(t *testing.T) {
+	for name := range models {
+		t.Run(name, func(t *testing.T) {
+			dir := withoutInspector(t, newNode(t, name))
+			got := draw(t, source(t, dir), 80)
+			golden(t, "api-"+name, got)
+			if !strings.Contains(got, "are not visible") || strings.Count(got, "the server has no inspector") != 1 {
+				t.Error("want one problem about the missing inspector")
+			}
+		})
+	}
+}
+
+// TestNode_NoSystemGroup: without the group system, disks and volumes are shown.
+func TestNode_NoSystemGroup(t *testing.T) {
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume"}}})
+	node, err := source(t, dir).Node(t.Context(), nil, false)
+	require.NoError(t, err)
+	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != problem.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
+		t.Errorf("%d disks, problems %+v", len(node.Disks), node.Problems)
+	}
+}
+
+// TestNode_NoFilesystemGroup: a problem says that links are not visible.
+func TestNode_NoFilesystemGroup(t *testing.T) {
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "system"}}})
+	node, err := source(t, dir).Node(t.Context(), nil, false)
+	require.NoError(t, err)
+	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != problem.Unseen {
+		t.Errorf("stale mounts %+v, problems %+v", node.Stale(), node.Problems)
+	}
+}
+
+// TestNode_SameReasonOnce: a problem that all disks share appears once.
+func TestNode_SameReasonOnce(t *testing.T) {
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, newNode(t, "lagging"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk"}}})
+	got := draw(t, source(t, dir), 0)
+	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
+		t.Errorf("the problem appears %d times:\n%s", n, got)
+	}
+	if !strings.Contains(got, "! will hurt: disk 0, disk 1, disk 2, ") {
+		t.Errorf("the problem does not name the disks:\n%s", got)
+	}
+}
+
+// TestNode_Paths: a path appears at its volume, without repeated problems.
+func TestNode_Paths(t *testing.T) {
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir}})
+	golden(t, "paths", draw(t, source(t, dir), 80, kubelet, kubelet+`\plugins\gone`, kubelet+`\nothing`, `C:\Windows`,
+		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
+}
+
+// TestVolumes: the list has all volumes with disk and partition, from both sources.
+func TestVolumes(t *testing.T) {
+	for name, serve := range sources {
+		t.Run(name, func(t *testing.T) {
+			s := source(t, serve(t, newNode(t, "lagging")))
+			all, err := s.Volumes(t.Context())
+			require.NoError(t, err)
+			one, err := s.VolumesOn(t.Context(), 2, 3)
+			require.NoError(t, err)
+			if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
+				t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
+			}
+			if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
+				t.Error("disk 99 has volumes")
+			}
+		})
+	}
+}
+
+// TestNode_JSON: lists are never null.
+func TestNode_JSON(t *testing.T) {
+	for name := range models {
+		for from, serve := range sources {
+			t.Run(name+" from the "+from, func(t *testing.T) {
+				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil, false)
+				require.NoError(t, err)
+				encoded, err := json.Marshal(n)
+				require.NoError(t, err)
+				for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "problems", "partitions", "mountPaths", "links"} {
+					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
+						t.Errorf("%s is null in %s", list, encoded)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestNode_Interrupted: it ends with the context.
+func TestNode_Interrupted(t *testing.T) {
+	node := newNode(t, "healthy")
+	dir := serve.SocketDir(t)
+	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
+	ctx, cancel := context.WithCancel(t.Context())
+	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
+	require.NoError(t, err)
+	defer fault.Remove()
+	if _, err := source(t, dir).Node(ctx, nil, false); err == nil {
+		t.Error("there is an answer")
+	}
+}

@@ -1,0 +1,66 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
+)
+
+// Problem is a problem of a node, disk, volume, share, session or path.
+type Problem = problem.Problem
+
+func (n *Node) addProblem(p Problem) {
+	n.Problems = append(n.Problems, p)
+	problem.Sort(n.Problems)
+}
+
+// objectOf returns what problems call a message.
+func objectOf(m proto.Message) problem.Object {
+	switch m := m.(type) {
+	case *extensionv1.Disk:
+		return problem.DiskObject(m)
+	case *extensionv1.Volume:
+		return problem.Object{Type: problem.Volume, ID: m.GetId()}
+	case *extensionv1.Share:
+		return problem.Object{Type: problem.Share, ID: m.GetRemote()}
+	case *extensionv1.Session:
+		return problem.Object{Type: problem.Session, ID: m.GetTarget()}
+	default:
+		return problem.Object{Type: problem.Node}
+	}
+}
+
+// ProblemsOf returns the problems about a disk, volume, share or session, or about the node as a whole.
+func (n Node) ProblemsOf(m proto.Message) []Problem {
+	object, about := objectOf(m), []Problem{}
+	for _, p := range n.Problems {
+		if p.Object == object {
+			about = append(about, p)
+		}
+	}
+	return about
+}
+
+// unseen adds a problem that something is not visible.
+func (n *Node) unseen(text string) {
+	n.addProblem(problem.New(problem.Unseen, problem.Object{Type: problem.Node}, text, "let a csi-proxy of this project serve all groups, see its -api-groups"))
+}
+
+// dropRepeatedProblems removes problems of paths that the list of stale mounts repeats.
+func (n *Node) dropRepeatedProblems() {
+	repeated := func(p Problem) bool {
+		return p.Kind == problem.StaleMount && p.Object.Type == problem.Path && n.isStale(p.Object.ID)
+	}
+	n.Problems = slices.DeleteFunc(n.Problems, repeated)
+	for i := range n.Paths {
+		n.Paths[i].Problems = slices.DeleteFunc(n.Paths[i].Problems, repeated)
+	}
+}
+
+func (n *Node) isStale(path string) bool {
+	return slices.ContainsFunc(n.Stale(), func(l *extensionv1.Link) bool { return strings.EqualFold(l.GetPath(), path) })
+}

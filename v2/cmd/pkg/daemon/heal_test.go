@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// looks is a healer that returns one result after the other, and then nothing stale.
+type looks struct {
+	results []func() (*node.Healing, error)
+	made    int
+}
+
+func (l *looks) Heal(context.Context, node.HealOptions) (*node.Healing, error) {
+	l.made++
+	if l.made > len(l.results) {
+		return &node.Healing{}, nil
+	}
+	return l.results[l.made-1]()
+}
+
+// TestHealAtStart: a look that fails, cannot see everything or keeps a link is repeated, a few times.
+func TestHealAtStart(t *testing.T) {
+	at := make(chan time.Time)
+	close(at)
+	fails := func() (*node.Healing, error) { return nil, errors.New("no answer") }
+	blind := func() (*node.Healing, error) { return &node.Healing{Problems: []string{"not ready"}}, nil }
+	kept := func() (*node.Healing, error) {
+		return &node.Healing{Stale: []node.StaleMount{{Path: "x", State: node.Kept}}}, nil
+	}
+	removed := func() (*node.Healing, error) {
+		return &node.Healing{Stale: []node.StaleMount{{Path: "x", State: node.Removed}}}, nil
+	}
+	panics := func() (*node.Healing, error) { panic("a mistake") }
+	for name, c := range map[string]struct {
+		results []func() (*node.Healing, error)
+		want    int
+	}{
+		"nothing":    {nil, 1},
+		"removed":    {[]func() (*node.Healing, error){removed}, 1},
+		"in trouble": {[]func() (*node.Healing, error){fails, blind, kept, panics}, 5},
+		"for ever":   {[]func() (*node.Healing, error){kept, kept, kept, kept, kept, kept, kept, kept}, healRounds},
+	} {
+		l := &looks{results: c.results}
+		healAtStart(t.Context(), l, HealReport, func(time.Duration) <-chan time.Time { return at })
+		if l.made != c.want {
+			t.Errorf("%s: %d looks, want %d", name, l.made, c.want)
+		}
+	}
+}
+
+// TestRepeat: the daemon looks after each pause, also after a look that failed or has a bug.
+func TestRepeat(t *testing.T) {
+	at := make(chan time.Time)
+	close(at)
+	var pauses []time.Duration
+	ctx, cancel := context.WithCancel(t.Context())
+	made := 0
+	look := func(context.Context) error {
+		made++
+		switch made {
+		case 1:
+			return errors.New("no answer")
+		case 2:
+			panic("a mistake")
+		}
+		cancel()
+		return nil
+	}
+	repeat(ctx, "look", time.Minute, look, func(d time.Duration) <-chan time.Time {
+		if pauses = append(pauses, d); ctx.Err() != nil {
+			return nil
+		}
+		return at
+	})
+	if made != 3 || pauses[0] != time.Minute {
+		t.Errorf("%d looks with pauses of %v", made, pauses)
+	}
+}

@@ -1,0 +1,349 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+	"k8s.io/klog/v2"
+)
+
+// Only administrators can connect, so limits are for drivers with a fault, and protect the other clients. They are not
+// for a client that is slow, pauses or cancels calls. The settings of gRPC limit what one connection can hold, see there.
+const (
+	reasonConnections = "too many connections"   // of the process with most, the idlest makes room for another one
+	reasonRequests    = "too many requests"      // of a process at once; more are refused
+	reasonWatches     = "too many watches"       // of a connection; more are refused
+	reasonArrival     = "requests do not arrive" // in time; with half of the memory in use, their connection ends
+	reasonMemory      = "too much memory"        // in use; the process that takes most loses connections
+	fewConnections    = 16                       // processes with no more count as equal
+	maxRequests       = 1024                     // a node has a few hundred volumes
+	manyWaiting       = 512                      // of them, for a processor; then a process is read once in turnTime, for the sake of others
+	turnTime          = 5 * time.Millisecond
+	maxWatches        = 4                      // a client needs one
+	arrivalTicks      = 6                      // in ArrivalTimeout; they count the time in which the server runs
+	slots             = arrivalTicks + 2       // to tell requests that arrive in time from others
+	lookEvery         = 4 << 20                // bytes that clients send and get between two looks at the memory
+	fairWeight        = 64                     // what no process loses, see connection.weight
+	reliefTime        = 200 * time.Millisecond // in which the memory of connections that were ended comes back
+	notePeriod        = time.Minute            // between two lines in the log
+)
+
+// limits are those of all endpoints together.
+type limits struct {
+	logger      klog.Logger
+	observer    ConnectionObserver // may be nil
+	connections int                // at most
+	memory      uint64             // in use, in bytes; beyond it is short
+	start       time.Time
+	ticks       atomic.Int64
+	traffic     atomic.Int64 // in bytes
+	noted       atomic.Int64 // when there was a line in the log
+	relief      atomic.Int64 // until then memory comes back
+
+	mu        sync.Mutex
+	open      map[*connection]struct{}
+	processes map[int]*process
+
+	memoryMu  sync.Mutex
+	collected time.Duration // when garbage was looked for
+}
+
+// process is a client that has connections, or whose requests still run.
+type process struct {
+	pid         int // 0: unknown
+	describe    func() (name, user string)
+	connections int          // protected by limits.mu
+	running     atomic.Int64 // handlers, also of connections that have ended
+	mu          sync.Mutex
+	requests    []context.Context // that have begun; some may have ended, as their contexts say
+	many        atomic.Bool       // wait for a processor
+	turn        sync.Mutex
+}
+
+func newLimits(logger klog.Logger, cfg Config) *limits {
+	l := &limits{logger: logger, connections: cfg.MaxConnections, memory: cfg.MaxMemory, start: time.Now(), collected: -reliefTime, open: map[*connection]struct{}{}, processes: map[int]*process{}}
+	l.observer, _ = cfg.Observer.(ConnectionObserver)
+	l.noted.Store(-int64(notePeriod))
+	return l
+}
+
+// now is the time on the monotonic clock.
+func (l *limits) now() time.Duration { return time.Since(l.start) }
+
+// admit gives a connection a place, and reports whether there is one.
+func (l *limits) admit(c *connection, pid int) bool {
+	l.mu.Lock()
+	if c.client = l.processes[pid]; c.client == nil {
+		c.client = &process{pid: pid, describe: sync.OnceValues(func() (string, string) { return describe(pid) })}
+	}
+	var idlest *connection
+	if len(l.open) >= l.connections {
+		// A call that runs makes room only for a process with fewer connections.
+		if idlest = l.idlest(); idlest.open.Load() > 0 && c.client.connections+1 >= idlest.client.connections {
+			l.mu.Unlock()
+			l.note(c, reasonConnections)
+			return false
+		}
+	}
+	c.active.Store(int64(l.now()))
+	c.client.connections++
+	l.open[c], l.processes[pid] = struct{}{}, c.client
+	if l.observer != nil {
+		name, _ := c.client.describe()
+		l.observer.ConnectionOpened(name)
+	}
+	l.mu.Unlock()
+	if idlest != nil {
+		idlest.end(reasonConnections)
+	}
+	return true
+}
+
+// idlest returns, of the process with most connections, the one without calls that was silent for longest.
+func (l *limits) idlest() *connection {
+	return slices.MinFunc(slices.Collect(maps.Keys(l.open)), func(a, b *connection) int {
+		return cmp.Or(cmp.Compare(max(fewConnections, b.client.connections), max(fewConnections, a.client.connections)),
+			cmp.Compare(min(1, a.open.Load()), min(1, b.open.Load())), cmp.Compare(a.active.Load(), b.active.Load()))
+	})
+}
+
+// remove gives up the place of a connection; it can be called again.
+func (l *limits) remove(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, open := l.open[c]; !open {
+		return
+	}
+	delete(l.open, c)
+	c.client.connections--
+	if l.observer != nil {
+		name, _ := c.client.describe()
+		l.observer.ConnectionClosed(name)
+	}
+}
+
+func (l *limits) all() []*connection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Keys(l.open))
+}
+
+// tick ends connections whose requests do not arrive in time, unless memory is plenty.
+func (l *limits) tick() {
+	tick := l.ticks.Add(1)
+	late := slices.DeleteFunc(l.all(), func(c *connection) bool { return c.arriving[(tick+1)%slots].Load() == 0 }) // the slot of the oldest
+	if len(late) > 0 && l.inUse(l.memory/2) {
+		for _, c := range late {
+			c.end(reasonArrival)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.processes, func(_ int, p *process) bool { return p.connections == 0 && p.running.Load() == 0 })
+}
+
+// begin is called with the headers of a request, before gRPC spends a goroutine on it.
+func begin(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	c := caller(ctx)
+	if !c.client.begin(ctx) {
+		c.limits.note(c, reasonRequests)
+		return nil, status.Errorf(codes.ResourceExhausted, "this process has %d requests without an answer; make fewer at once", maxRequests)
+	}
+	return ctx, nil
+}
+
+// begin adds a request, and reports false if there are too many.
+func (p *process) begin(ctx context.Context) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.requests) >= manyWaiting {
+		p.prune()
+	}
+	if len(p.requests) >= maxRequests || p.running.Load() >= maxRequests {
+		return false
+	}
+	p.requests = append(p.requests, ctx)
+	return true
+}
+
+func (p *process) prune() {
+	p.requests = slices.DeleteFunc(p.requests, func(ctx context.Context) bool { return ctx.Err() != nil })
+	p.many.Store(int64(len(p.requests))-p.running.Load() >= manyWaiting)
+}
+
+// takeTurn is called when something was read.
+func (p *process) takeTurn() {
+	if p.many.Load() {
+		p.turn.Lock()
+		defer p.turn.Unlock()
+		time.Sleep(turnTime)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.prune()
+	}
+}
+
+// moved counts bytes that clients send or get, and looks at the memory now and then.
+func (l *limits) moved(bytes int) {
+	if total := l.traffic.Add(int64(bytes)); total/lookEvery != (total-int64(bytes))/lookEvery {
+		l.relieve()
+	}
+}
+
+// relieve ends connections if memory is short: the heaviest of the process that takes most, up to half of its weight.
+func (l *limits) relieve() {
+	if !l.inUse(l.memory) || l.now() < time.Duration(l.relief.Load()) {
+		return
+	}
+	conns, weights, most := l.all(), map[*process]int64{}, &process{}
+	for _, c := range conns {
+		if weights[c.client] += c.weight(); weights[c.client] > max(fairWeight, weights[most]) {
+			most = c.client
+		}
+	}
+	slices.SortFunc(conns, func(a, b *connection) int { return cmp.Compare(b.weight(), a.weight()) })
+	left := weights[most] / 2
+	for _, c := range conns {
+		if c.client == most && left > 0 {
+			left -= c.weight()
+			l.relief.Store(int64(l.now() + reliefTime))
+			c.end(reasonMemory)
+		}
+	}
+}
+
+// inUse reports whether more than a number of bytes are in use: objects and stacks, without garbage.
+func (l *limits) inUse(bytes uint64) bool {
+	l.memoryMu.Lock()
+	defer l.memoryMu.Unlock()
+	used, live := memory()
+	if used <= bytes || used <= live+bytes/2 && l.now()-l.collected < reliefTime {
+		return false // or not much has changed
+	}
+	runtime.GC()
+	l.collected = l.now()
+	used, _ = memory()
+	return used > bytes
+}
+
+// memory returns the bytes of all objects and stacks, and of the objects that were in use at the last collection.
+func memory() (used, live uint64) {
+	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64() + samples[1].Value.Uint64(), samples[2].Value.Uint64()
+}
+
+// note reports to the operator that a limit was reached: in the metrics, and once a minute in the log.
+func (l *limits) note(c *connection, reason string) {
+	name, user := c.client.describe()
+	if l.observer != nil {
+		l.observer.LimitReached(name, reason)
+	}
+	if last, now := l.noted.Load(), int64(l.now()); now-last >= int64(notePeriod) && l.noted.CompareAndSwap(last, now) {
+		l.logger.Info("A client has reached a limit", "reason", reason, "endpoint", c.endpoint, "process", name, "pid", c.client.pid, "user", user)
+	}
+}
+
+// connection is what gRPC serves. Beside reading and writing, it keeps what the limits go by.
+type connection struct {
+	net.Conn
+	limits   *limits
+	endpoint string
+	client   *process
+	spoke    atomic.Bool  // the client has sent something
+	active   atomic.Int64 // when it last did, was accepted, or a call ended
+	open     atomic.Int64 // calls that have no answer yet
+	watches  atomic.Int64
+	// arriving counts the requests that the client still sends, by the tick at which they began.
+	arriving [slots]atomic.Int64
+	writing  sync.Mutex
+	blocked  atomic.Int64 // the tick after the one in which the present write began; 0: none
+	wrote    atomic.Int64 // when the last one ended
+	ended    atomic.Bool
+}
+
+func (c *connection) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.ended.Load() {
+		return 0, net.ErrClosed // gRPC does not see what came after GOAWAY
+	}
+	if n > 0 {
+		c.spoke.Store(true)
+		c.active.Store(int64(c.limits.now()))
+		c.limits.moved(n)
+		c.client.takeTurn()
+	}
+	return n, err
+}
+
+func (c *connection) Write(b []byte) (int, error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.blocked.Store(c.limits.ticks.Load() + 1)
+	n, err := c.Conn.Write(b)
+	c.blocked.Store(0)
+	c.wrote.Store(int64(c.limits.now()))
+	return n, err
+}
+
+// Close closes the connection and gives up its place; it can be called again.
+func (c *connection) Close() error {
+	c.ended.Store(true)
+	c.limits.remove(c)
+	return c.Conn.Close()
+}
+
+// arrive is called when the server waits for the rest of a request.
+func (c *connection) arrive() (arrived func()) {
+	slot := &c.arriving[c.limits.ticks.Load()%slots]
+	slot.Add(1)
+	return func() { slot.Add(-1) }
+}
+
+// weight is what the connection takes: itself, its calls and, if the client does not read, all answers it can have.
+func (c *connection) weight() int64 {
+	weight := 1 + c.open.Load()
+	if since := c.blocked.Load(); since != 0 && c.limits.ticks.Load() > since {
+		weight += maxConcurrentStreams
+	}
+	return weight
+}
+
+// end closes the connection because of a limit, without waiting for the client.
+func (c *connection) end(reason string) {
+	if c.ended.Swap(true) {
+		return
+	}
+	c.limits.remove(c)
+	c.limits.note(c, reason)
+	go func() {
+		c.goAway(reason)
+		_ = c.Close() // best effort
+	}()
+}
+
+// goAway announces to an idle client that its connection ends, and that the server has seen nothing of what it may have sent
+// meanwhile: clients of gRPC repeat that by themselves. It gives up if gRPC may be in the middle of a frame.
+func (c *connection) goAway(reason string) {
+	const pause, timeout = 20 * time.Millisecond, 10 * time.Millisecond
+	if c.open.Load() > 0 || !c.writing.TryLock() {
+		return
+	}
+	defer c.writing.Unlock()
+	if last := max(c.wrote.Load(), c.active.Load()); c.wrote.Load() > 0 && c.limits.now()-time.Duration(last) > pause {
+		_ = c.SetWriteDeadline(time.Now().Add(timeout))
+		_ = http2.NewFramer(c.Conn, nil).WriteGoAway(0, http2.ErrCodeNo, []byte(reason)) // best effort
+	}
+}

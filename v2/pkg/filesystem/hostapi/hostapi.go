@@ -1,0 +1,123 @@
+// Package api is the host side of the filesystem group: what pkg/filesystem needs
+// from a machine (HostAPI), and our implementation of it.
+//
+// New returns the machine this program runs on. On systems other than Windows its methods
+// fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
+// pkg/winsim instead, and drivers can pass a HostAPI of their own.
+//
+// Paths must be absolute and clean: pkg/filesystem checks them before it calls. Only
+// PathValid also takes network paths.
+// All hosts made here are safe for concurrent use.
+package api
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+)
+
+// HostAPI is what the filesystem group does on a machine. Every method may be
+// called again with the same arguments.
+//
+// A host can implement ContextBinder, Limiter, SpaceMeasurer, DirectoryLister and Unlinker as well.
+type HostAPI interface {
+	// PathExists reports whether anything has this name, a dangling link included. The mounted folder of a
+	// volume that is certainly gone, with its disk, does not count.
+	PathExists(path string) (bool, error)
+	// PathValid reports whether path, which may be a network path, leads to
+	// something that can be opened.
+	PathValid(path string) (bool, error)
+	// Mkdir makes the directory and every missing parent.
+	Mkdir(path string) error
+	// Rmdir removes an empty directory, a link or a mounted folder; with force
+	// also a file, or a directory with everything in it. It never removes what
+	// lies behind a link or a mounted folder. A missing path is a success.
+	Rmdir(path string, force bool) error
+	// RmdirContents empties a directory and keeps it. It refuses a link or a
+	// mounted folder.
+	RmdirContents(path string) error
+	// CreateSymlink makes newname a directory link to oldname. The same link
+	// again is a success; anything else there is an error.
+	CreateSymlink(oldname string, newname string) error
+	// IsSymlink reports whether path is a link or mounted folder whose target
+	// exists. It is an error if path itself does not exist.
+	IsSymlink(path string) (bool, error)
+}
+
+// ContextBinder is a HostAPI whose calls can end with a context. Package filesystem binds
+// such a host to the context of each request. Hosts that drivers write need not implement it.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
+
+// Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs
+// of package filesystem needs it. The hosts of this package implement it; others cannot,
+// because the policy's type is internal.
+type Limiter interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *policy.Policy) HostAPI
+}
+
+// SpaceMeasurer is a host that can measure what lies at a path. It is not part of HostAPI, so that
+// hosts of drivers that were written before it still compile.
+type SpaceMeasurer interface {
+	// PathStats returns the size of the volume or share that a path leads to, after every link,
+	// and how much of it can be used.
+	PathStats(path string) (totalBytes, availableBytes int64, err error)
+}
+
+// Unlinker is a host that can tell where the link led that it removes. It is not part of HostAPI, like SpaceMeasurer.
+type Unlinker interface {
+	// Unlink is Rmdir. It calls note before it removes a symbolic link at the path, with what the link holds.
+	Unlink(path string, force bool, note func(target string)) error
+}
+
+// DirectoryLister is a host that can list directories. It is not part of HostAPI, like SpaceMeasurer.
+type DirectoryLister interface {
+	// ListDirectory returns at most limit entries of a directory, by name, and whether there are
+	// more. It refuses a file, a link and a mounted folder.
+	ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error)
+}
+
+// DirectoryEntry is a name in a directory.
+type DirectoryEntry struct {
+	Name string
+	Type EntryType
+	// Target is where a link leads, or the volume of a mounted folder.
+	Target string
+}
+
+// EntryType is what an entry is.
+type EntryType string
+
+// The types. The words are those on the wire.
+const (
+	OtherEntry        EntryType = "other" // another kind of reparse point, or a link that cannot be read
+	FileEntry         EntryType = "file"
+	SubdirectoryEntry EntryType = "directory"
+	LinkEntry         EntryType = "link"
+	MountEntry        EntryType = "mount"
+)
+
+// What package filesystem asserts of a host is the same in terms of any HostAPI.
+var (
+	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
+	_ policy.Limiter[HostAPI] = Limiter(nil)
+)
+
+// New returns the host of the machine this program runs on.
+func New() HostAPI { return newHost(local.Machine(), lostvolume.ThisMachine) }
+
+// NewOn returns the host of a given machine. Code outside this module can pass only
+// emulated machines: NewOn(node) with a *winsim.Node.
+func NewOn(m win.Machine) HostAPI { return newHost(m, lostvolume.NewFinder()) }
+
+func newHost(m win.Machine, finder lostvolume.Finder) HostAPI {
+	var unlimited *policy.Policy
+	return boundHost{host: host{m: m, files: unlimited.Reach(m), lost: finder}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+}

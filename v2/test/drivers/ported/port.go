@@ -1,0 +1,374 @@
+// Package ported replaces the Windows mounters of released CSI drivers by the mounter kit, builds
+// the drivers for Windows, and runs their node services on an emulated node, on every system. It is
+// part of what `make test-drivers` starts.
+//
+// The files of a port are in testdata, at the paths that they have in the driver. The overlay of the
+// go command puts them there, so that the driver's own files stay as they are.
+package ported
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/fetch"
+)
+
+// A port is a driver whose mounter is the kit.
+type port struct {
+	name   string
+	module fetch.Module
+	main   string // the package of the program
+	// deleted are the files that the port makes unnecessary. They are for Windows only.
+	deleted []string
+	// edits are what the port changes in files that the driver keeps.
+	edits []edit
+	// aside are the files for other systems that the port's files stand in for in the test. The
+	// driver keeps them.
+	aside []string
+	// asks are what the driver's files ask the machine that they run on, such as os.Lstat. In the test
+	// they ask the emulated node, see package machine.
+	asks map[string][]string
+}
+
+// An edit replaces text that is in a file once.
+type edit struct{ file, old, text string }
+
+func ports() []port {
+	return []port{elasticBlockStore(), computeDisk(), azureDisk(), share()}
+}
+
+func elasticBlockStore() port {
+	return port{
+		name:   "aws-ebs",
+		module: fetch.Module{Path: "github.com/kubernetes-sigs/aws-ebs-csi-driver", Version: "v1.63.0"},
+		main:   "./cmd",
+		deleted: []string{
+			"pkg/mounter/mount_windows.go", "pkg/mounter/mount_windows_proxyV1.go", "pkg/mounter/mount_windows_proxyV2.go",
+		},
+		aside: []string{"pkg/mounter/mount_linux.go", "pkg/mounter/mount_unsupported.go"},
+		asks:  map[string][]string{"pkg/driver/node.go": {"runtime.GOOS"}},
+	}
+}
+
+func computeDisk() port {
+	return port{
+		name:   "gcp-pd",
+		module: fetch.Module{Path: "sigs.k8s.io/gcp-compute-persistent-disk-csi-driver", Version: "v1.28.1"},
+		main:   "./cmd/gce-pd-csi-driver",
+		deleted: []string{
+			"pkg/gce-pd-csi-driver/utils_windows.go",
+			"pkg/mount-manager/safe-mounter-v1_windows.go", "pkg/mount-manager/safe-mounter-v1beta_windows.go",
+			"pkg/mount-manager/safe-mounter_windows.go", "pkg/mount-manager/statter_windows.go",
+			"pkg/resizefs/resizefs_windows.go",
+		},
+		aside: []string{
+			"pkg/gce-pd-csi-driver/utils_linux.go", "pkg/mount-manager/safe-mounter_linux.go",
+			"pkg/mount-manager/statter_linux.go", "pkg/resizefs/resizefs_linux.go",
+		},
+		asks: map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
+	}
+}
+
+func azureDisk() port {
+	return port{
+		name:   "azuredisk",
+		module: fetch.Module{Path: "sigs.k8s.io/azuredisk-csi-driver", Version: "v1.30.0"},
+		main:   "./v2/pkg/azurediskplugin",
+		deleted: []string{
+			"pkg/azuredisk/azure_common_windows.go",
+			"pkg/mounter/safe_mounter_host_process_windows.go", "pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
+			"pkg/os/disk/disk.go", "pkg/os/disk/types.go", "pkg/os/filesystem/filesystem.go", "pkg/os/volume/volume.go",
+		},
+		aside: []string{"pkg/azuredisk/azure_common_linux.go", "pkg/azuredisk/azure_common_darwin.go", "pkg/mounter/safe_mounter_unix.go"},
+		asks:  map[string][]string{"pkg/azuredisk/nodeserver.go": {"os.ReadDir", "runtime.GOOS"}},
+	}
+}
+
+func share() port {
+	const node = "pkg/smb/nodeserver.go"
+	return port{
+		name:   "csi-driver-smb",
+		module: fetch.Module{Path: "github.com/kubernetes-csi/csi-driver-smb", Version: "v1.20.1"},
+		main:   "./cmd/smbplugin",
+		deleted: []string{
+			"pkg/mounter/refcounter_windows.go", "pkg/mounter/safe_mounter_host_process_windows.go",
+			"pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
+			"pkg/os/filesystem/filesystem.go", "pkg/os/smb/smb.go", "pkg/smb/smb_common_windows.go",
+		},
+		edits: []edit{
+			{node, "\t\"k8s.io/kubernetes/pkg/volume\"\n", ""},
+			{node, "volume.NewMetricsStatFS(req.VolumePath).GetMetrics()", "getMetrics(d.mounter, req.VolumePath)"},
+		},
+		aside: []string{"pkg/mounter/safe_mounter_unix.go", "pkg/smb/smb_common_darwin.go", "pkg/smb/smb_common_linux.go"},
+		asks:  map[string][]string{node: {"os.Lstat", "os.MkdirAll", "os.ReadDir", "runtime.GOOS"}},
+	}
+}
+
+// A tree is the sources of a port, ready to be built.
+type tree struct {
+	port
+	sources string // the driver's own files
+	dir     string // go.mod, go.sum and the overlays
+}
+
+// prepare gets the driver, and writes what the go command needs to build the port. Root is the top
+// directory of the repository.
+func (p port) prepare(ctx context.Context, root string) (*tree, error) {
+	drivers := filepath.Join(root, "bin", "drivers")
+	t := &tree{
+		port:    p,
+		sources: filepath.Join(drivers, "src", strings.ReplaceAll(p.module.String(), "/", "_")),
+		dir:     filepath.Join(drivers, "ported", p.name),
+	}
+	if err := p.module.Copy(ctx, t.sources); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(t.dir, 0o750); err != nil {
+		return nil, err
+	}
+	if err := t.writeModule(ctx, root); err != nil {
+		return nil, err
+	}
+	if err := t.writeOverlay(root, program); err != nil {
+		return nil, err
+	}
+	return t, t.writeOverlay(root, test)
+}
+
+// ours are the modules of this repository that a port needs, and their directories.
+var ours = map[string]string{
+	"github.com/kubernetes-csi/csi-proxy/mounter":             "mounter",
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest": "mounter/mountertest",
+	"github.com/kubernetes-csi/csi-proxy/client":              "client",
+	"github.com/kubernetes-csi/csi-proxy/v2":                  "v2",
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd":              "v2/cmd",
+}
+
+// writeModule writes the go.mod of the port: that of the driver, with our modules as they are here.
+func (t *tree) writeModule(ctx context.Context, root string) error {
+	mod, err := os.ReadFile(filepath.Join(t.sources, "go.mod"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(t.dir, "go.mod"), mod, 0o600); err != nil {
+		return err
+	}
+	sums := []string{filepath.Join(t.sources, "go.sum")}
+	args := []string{"mod", "edit"}
+	for path, dir := range ours {
+		dir = filepath.Join(root, dir)
+		version := "@v0.0.0-00010101000000-000000000000"
+		if strings.HasSuffix(path, "/v2") {
+			version = "@v2.0.0-00010101000000-000000000000"
+		}
+		args = append(args, "-replace="+path+"="+dir, "-require="+path+version)
+		sums = append(sums, filepath.Join(dir, "go.sum"))
+	}
+	if err := writeSums(filepath.Join(t.dir, "go.sum"), sums); err != nil {
+		return err
+	}
+	return t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
+}
+
+// writeSums writes the lines of several files, each line once.
+func writeSums(to string, from []string) error {
+	var lines []string
+	for _, name := range from {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		lines = slices.AppendSeq(lines, strings.Lines(string(content)))
+	}
+	slices.Sort(lines)
+	return os.WriteFile(to, []byte(strings.Join(slices.Compact(lines), "")), 0o600)
+}
+
+type build string
+
+const (
+	// program is the driver's program for Windows, as it is after the port.
+	program build = "program"
+	// test is the node service for this system, and the port's test.
+	test build = "test"
+)
+
+// writeOverlay writes the overlay of a build, and the files that the build edits.
+func (t *tree) writeOverlay(root string, b build) error {
+	replace := map[string]string{}
+	gone := t.deleted
+	if b == test {
+		gone = slices.Concat(gone, t.aside)
+	}
+	for _, name := range gone {
+		path := filepath.Join(t.sources, name)
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		replace[path] = "" // the file is not there
+	}
+	ported := filepath.Join(root, "test", "drivers", "ported")
+	files, err := t.files(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		if b == test || !isTest(name) {
+			replace[filepath.Join(t.sources, name)] = filepath.Join(ported, "testdata", t.name, name)
+		}
+	}
+	if b == test {
+		for _, shared := range []string{"life", "machine"} {
+			replace[filepath.Join(t.sources, "ported", shared, shared+".go")] = filepath.Join(ported, shared, shared+".go")
+		}
+	}
+	edited, err := t.edited(b)
+	if err != nil {
+		return err
+	}
+	for name, content := range edited {
+		to := filepath.Join(t.dir, string(b)+"_"+strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(to, content, 0o600); err != nil {
+			return err
+		}
+		replace[filepath.Join(t.sources, name)] = to
+	}
+	content, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(t.overlay(b), content, 0o600)
+}
+
+func (t *tree) overlay(b build) string { return filepath.Join(t.dir, string(b)+".json") }
+
+// edited returns the driver's files that are not the same in a build, by their paths in the driver.
+func (t *tree) edited(b build) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	read := func(name string) (err error) {
+		if _, ok := files[name]; !ok {
+			files[name], err = os.ReadFile(filepath.Join(t.sources, name))
+		}
+		return err
+	}
+	for _, e := range t.edits {
+		if err := read(e.file); err != nil {
+			return nil, err
+		}
+		if n := bytes.Count(files[e.file], []byte(e.old)); n != 1 {
+			return nil, fmt.Errorf("%s of %s: %q is there %d times, want 1", e.file, t.module, e.old, n)
+		}
+		files[e.file] = bytes.Replace(files[e.file], []byte(e.old), []byte(e.text), 1)
+	}
+	if b != test {
+		return files, nil
+	}
+	for name, asks := range t.asks {
+		if err := read(name); err != nil {
+			return nil, err
+		}
+		content, err := askEmulatedNode(files[name], t.module.Path, asks)
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", name, t.module, err)
+		}
+		files[name] = content
+	}
+	return files, nil
+}
+
+// askEmulatedNode returns a Go file that uses package machine, which is then a part of the module, for
+// each of the names. The file has imports in parentheses.
+func askEmulatedNode(source []byte, module string, names []string) ([]byte, error) {
+	const imports = "import (\n"
+	if !bytes.Contains(source, []byte(imports)) {
+		return nil, fmt.Errorf("no %q", imports)
+	}
+	source = bytes.Replace(source, []byte(imports), fmt.Appendf(nil, "%s\t%q\n", imports, module+"/ported/machine"), 1)
+	for _, name := range names {
+		old := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
+		if !old.Match(source) {
+			return nil, fmt.Errorf("%s is not there", name)
+		}
+		_, function, _ := strings.Cut(name, ".")
+		source = old.ReplaceAllLiteral(source, []byte("machine."+function))
+	}
+	// The packages stay imported, so they must be used.
+	for used, text := range map[string]string{"os": "os.Args", "runtime": "runtime.Version"} {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, used+".") }) {
+			source = fmt.Appendf(source, "\nvar _ = %s\n", text)
+		}
+	}
+	return source, nil
+}
+
+// files returns the files of the port, by their paths in the driver.
+func (p port) files(root string) ([]string, error) {
+	dir := filepath.Join(root, "test", "drivers", "ported", "testdata", p.name)
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
+// buildForWindows builds the driver's program.
+func (t *tree) buildForWindows(ctx context.Context) error {
+	return t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
+		t.flags(program, "build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
+}
+
+// test runs the port's tests, and returns what they say.
+func (t *tree) test(ctx context.Context) ([]byte, error) {
+	// The directory of the package is in the overlay only, so the go command cannot run the test there.
+	executable := filepath.Join(t.dir, "ported.test")
+	if err := t.goCommand(ctx, nil, t.flags(test, "test", "-c", "-vet=off", "-o", executable, "./ported")...); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, executable, "-test.v") //nolint:gosec // which was just built
+	cmd.Dir = t.dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return output, fmt.Errorf("test of %s: %w\n%s", t.name, err, output)
+	}
+	return output, nil
+}
+
+// flags adds the flags for the module and the overlay after the verb.
+func (t *tree) flags(b build, verb string, args ...string) []string {
+	// A driver has a thousand packages, and other work may go on.
+	packages := fmt.Sprintf("-p=%d", max(runtime.NumCPU()/2, 1))
+	return append([]string{verb, packages, "-modfile=" + filepath.Join(t.dir, "go.mod"), "-overlay=" + t.overlay(b)}, args...)
+}
+
+// goCommand runs the go command in the driver's directory.
+func (t *tree) goCommand(ctx context.Context, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd.Dir = t.sources
+	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-mod=mod -trimpath -buildvcs=false"}, env)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, output)
+	}
+	return nil
+}
+
+// isTest reports whether a file of a port is part of its test: it is in the package ported, or it is
+// the file of another package with which the test makes a node service.
+func isTest(name string) bool {
+	return filepath.Dir(name) == "ported" || filepath.Base(name) == "ported.go"
+}

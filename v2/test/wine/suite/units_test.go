@@ -1,0 +1,108 @@
+//go:build linux && wine
+
+package suite
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+)
+
+var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
+
+// environments are what the tests of a package want to be asked for.
+var environments = map[string][]string{
+	"v2/cmd/csi-proxy":   {"CSI_PROXY_TEST_SERVICE=1"},
+	"v2/cmd/pkg/ctl/scm": {"CSI_PROXY_TEST_SERVICE=1"},
+}
+
+// needLinks are the tests that skip themselves where they can make no links, by package. Where Wine stores links,
+// they have to pass.
+var needLinks = map[string][]string{
+	"v2/internal/win/local": {"TestAttributesByName", "TestAttributesByName_Directory", "TestAttributesByName_Links"},
+	"v2/pkg/utils":          {"TestIsPathSymlink"},
+	"v2/pkg/winsim":         {"TestMirrorDrives_Share"},
+}
+
+func (u unit) binary() string { return strings.ReplaceAll(u.dir, "/", "_") + ".test.exe" }
+
+// TestUnits runs the tests of all packages, except those in exceptions.txt.
+func TestUnits(t *testing.T) {
+	p := open(t)
+	units := unitsToRun(t)
+	copySources(t, p)
+	build(t, p, units)
+	for _, u := range units {
+		t.Run(u.dir, func(t *testing.T) { u.run(t, p) })
+	}
+}
+
+// run runs the tests of a package, and those apart that have to fail.
+func (u unit) run(t *testing.T, p *machine) {
+	t.Helper()
+	dir := sources + `\` + strings.ReplaceAll(u.dir, "/", `\`)
+	args := []string{"-test.short"}
+	if pattern := u.skipped(); pattern != "" {
+		args = append(args, "-test.skip="+pattern)
+	}
+	for _, e := range u.exceptions {
+		if e.kind == fails {
+			u.mustFail(t, p, dir, e)
+		}
+	}
+	result := run(t, p, dir, environments[u.dir], u.binary(), args...)
+	if p.links {
+		result.wantPassed(t, needLinks[u.dir]...)
+	}
+	if err := os.Remove(filepath.Join(p.Path(binaries), u.binary())); err != nil { // all together are large
+		t.Error(err)
+	}
+}
+
+// mustFail runs a test that cannot pass under Wine, and complains if it does.
+func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern())
+	require.NoError(t, e.unneeded(output, err))
+}
+
+// build builds the test binaries of all packages in one run, since most of their code is the same.
+func build(t *testing.T, p *machine, units []unit) {
+	t.Helper()
+	began := time.Now()
+	keep, err := filepath.Abs("keep.sh")
+	require.NoError(t, err)
+	args := []string{"test", "-vet=off", "-count=1", "-tags=grpcnotrace", "-ldflags=-s -w", "-exec=" + keep}
+	for _, u := range units {
+		args = append(args, u.importPath)
+	}
+	t.Setenv("KEEP_IN", p.Path(binaries))
+	t.Setenv("KEEP_BELOW", root(t))
+	t.Setenv("GOTMPDIR", p.Path(binaries)) // so that keeping a binary copies nothing
+	goTool(t, args...)
+	t.Logf("%d test binaries were built for Windows in %s", len(units), since(began))
+}
+
+// unitsToRun are the packages with tests, without those that are excepted as a whole, and those that were not asked
+// for.
+func unitsToRun(t *testing.T) []unit {
+	t.Helper()
+	return slices.DeleteFunc(unitsWithExceptions(t), func(u unit) bool {
+		switch {
+		case *onlyUnits != "" && !slices.Contains(strings.Split(*onlyUnits, ","), u.dir):
+			return true
+		case *onlyLinks && needLinks[u.dir] == nil:
+			return true
+		}
+		return slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.what == "" })
+	})
+}
