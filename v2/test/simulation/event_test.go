@@ -1,0 +1,469 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// event is something that befalls the node between two calls. Do says what it did, or nothing if it cannot happen now, and
+// what ends it.
+type event struct {
+	weight int
+	do     func(r *run) (text string, end func())
+}
+
+// repair ends an event.
+type repair struct {
+	due  time.Time
+	text string
+	do   func()
+}
+
+var events = []event{
+	{6, exchangeDisk},
+	{4, loseDisk},
+	{6, hangDisk},
+	{4, failDisk},
+	{4, changeDiskState},
+	{2, tearVolume},
+	{4, loseServer},
+	{3, losePortal},
+	{2, changePassword},
+	{4, killDaemon},
+	{4, killDriver},
+	{1, restartWindows},
+	{2, stepClock},
+	{6, passTime},
+	{8, failCall},
+	{6, slowCall},
+	{4, cancelVerb},
+	{2, attachOther},
+	{2, endSessions},
+	{3, useElsewhere},
+	{3, formatFirst},
+}
+
+// befall lets something befall the node, if the seed says so.
+func (r *run) befall() {
+	if r.ending || r.rest > 0 {
+		r.rest--
+		return
+	}
+	r.rest = r.random.IntN(r.restLimit)
+	total := 0
+	for _, e := range events {
+		total += e.weight
+	}
+	n, ends := r.random.IntN(total), time.Duration(1+r.random.IntN(600))*time.Second
+	at := slices.IndexFunc(events, func(e event) bool {
+		n -= e.weight
+		return n < 0
+	})
+	r.events++
+	r.ending = r.events >= r.eventLimit
+	if r.dropped[r.events] {
+		return
+	}
+	text, end := events[at].do(r)
+	r.settle()
+	if text == "" {
+		return
+	}
+	r.note("EVENT %d: %s", r.events, text)
+	r.happened = append(r.happened, r.events)
+	if end != nil {
+		r.repairs = append(r.repairs, repair{time.Now().Add(ends), text, end})
+	}
+	r.forget()
+}
+
+// repair ends the events that are due.
+func (r *run) repair() {
+	for i := 0; i < len(r.repairs); {
+		if p := r.repairs[i]; !time.Now().Before(p.due) {
+			r.repairs = slices.Delete(r.repairs, i, i+1)
+			r.note("END of: %s", p.text)
+			p.do()
+			r.settle()
+			r.forget()
+			continue
+		}
+		i++
+	}
+}
+
+// someDisk chooses a volume whose disk is here.
+func (r *run) someDisk() (*volume, uint32) {
+	v := pickOne(r.random, slices.Concat(r.world.others, r.world.volumes)...)
+	number, ok := r.here(v.serial)
+	if v.serial == "" || !ok {
+		return nil, 0
+	}
+	v.troubled++
+	return v, number
+}
+
+func exchangeDisk(r *run) (string, func()) {
+	if len(r.world.absent) == 0 {
+		return "", nil
+	}
+	// Windows gives the lowest number that is free.
+	lowest := uint32(1)
+	var victims []*volume
+	for owned := true; owned; lowest++ {
+		owned = false
+		for _, d := range r.node.Describe().Disks {
+			if d.Number == lowest && d.Presence == "" {
+				owned = true
+				victims = append(victims, r.volumeOn(d.Serial)...)
+			}
+		}
+	}
+	if len(victims) == 0 {
+		return "", nil
+	}
+	v := pickOne(r.random, victims...)
+	number, _ := r.here(v.serial)
+	other := r.world.absent[0]
+	if r.node.DetachDisk(number) != nil {
+		return "", nil
+	}
+	v.troubled++
+	v.attached, v.loss, v.left = false, true, true
+	r.world.absent = r.world.absent[1:]
+	got, err := r.node.ReattachSerial(other)
+	return fmt.Sprintf("the disk of %s, %d, leaves, and %s gets number %d (%v)", v.name, number, other, got, err), r.comesBack(v)
+}
+
+// comesBack attaches the disk of a volume again, unless the controller has done it.
+func (r *run) comesBack(v *volume) func() {
+	return func() {
+		v.troubled++
+		if _, ok := r.here(v.serial); !ok {
+			_, err := r.node.ReattachSerial(v.serial)
+			v.attached = err == nil
+			_ = r.node.Disk().Rescan() // its adapter reports it
+		}
+	}
+}
+
+func loseDisk(r *run) (string, func()) {
+	v, number := r.someDisk()
+	if v == nil || v.target != "" || v.driver == nil || r.node.DetachDisk(number) != nil {
+		return "", nil
+	}
+	v.attached, v.loss, v.left = false, true, true
+	return fmt.Sprintf("the disk of %s, %d, leaves", v.name, number), r.comesBack(v)
+}
+
+// heals notes for how long a disk has hung.
+func (v *volume) heals() {
+	if !v.hungAt.IsZero() {
+		v.hungFor, v.hungAt = max(v.hungFor, time.Since(v.hungAt)), time.Time{}
+	}
+}
+
+// heal heals the disk of a volume, where it is.
+func (r *run) healDisk(v *volume) func() {
+	return func() {
+		v.troubled++
+		v.heals()
+		if number, ok := r.here(v.serial); ok {
+			_ = r.node.HealDisk(number)
+		}
+	}
+}
+
+func hangDisk(r *run) (string, func()) {
+	v, number := r.someDisk()
+	if v == nil || r.node.HangDisk(number) != nil {
+		return "", nil
+	}
+	v.hungAt = time.Now()
+	return fmt.Sprintf("the disk of %s, %d, hangs", v.name, number), r.healDisk(v)
+}
+
+func failDisk(r *run) (string, func()) {
+	v, number := r.someDisk()
+	if v == nil || r.node.FailDisk(number) != nil {
+		return "", nil
+	}
+	v.loss = true
+	return fmt.Sprintf("the disk of %s, %d, fails", v.name, number), r.healDisk(v)
+}
+
+// changeDiskState is what an administrator does, or another process.
+func changeDiskState(r *run) (string, func()) {
+	v, number := r.someDisk()
+	if v == nil {
+		return "", nil
+	}
+	mask, text := win.DiskAttributes{Offline: true}, "offline"
+	if r.random.IntN(2) == 0 {
+		mask, text = win.DiskAttributes{ReadOnly: true}, "read-only"
+	}
+	set := func(number uint32, attributes win.DiskAttributes) error {
+		if d, _ := r.disk(v.serial); d.Hanging {
+			return errNoVolume
+		}
+		return r.node.SetDiskAttributes(context.Background(), win.PhysicalDrive(number), attributes, mask)
+	}
+	if set(number, mask) != nil {
+		return "", nil
+	}
+	v.loss = true
+	text = fmt.Sprintf("an administrator makes disk %d of %s %s", number, v.name, text)
+	var end func()
+	end = func() {
+		v.troubled++
+		if number, ok := r.here(v.serial); (!ok || set(number, win.DiskAttributes{}) != nil) && r.users.Load() > 0 { // later, then
+			r.repairs = append(r.repairs, repair{time.Now().Add(time.Minute), text, end})
+		}
+	}
+	return text, end
+}
+
+// tearVolume loses the first sector of an unused volume, as a torn write does. Its copy at the end is left.
+func tearVolume(r *run) (string, func()) {
+	v, number := r.someDisk()
+	if v == nil || v.driver == nil || v.stable == "" || v.target != "" || !r.empty(v.staging()) {
+		return "", nil
+	}
+	d, _ := r.disk(v.serial)
+	if len(d.Partitions) == 0 || r.node.WriteDisk(number, int64(d.Partitions[len(d.Partitions)-1].Offset), make([]byte, 512)) != nil {
+		return "", nil
+	}
+	v.loss = true
+	return fmt.Sprintf("the first sector of %s is lost", v.name), nil
+}
+
+// trouble counts what befalls all volumes that have something in common.
+func (r *run) trouble(of func(*volume) bool) (found bool) {
+	for _, v := range r.world.volumes {
+		if of(v) {
+			v.troubled++
+			found = true
+		}
+	}
+	return found
+}
+
+func loseServer(r *run) (string, func()) {
+	onServer := func(v *volume) bool { return v.server != "" }
+	if !r.trouble(onServer) {
+		return "", nil
+	}
+	down := func(down bool) func(*winsim.SMBServer) { return func(s *winsim.SMBServer) { s.Down = down } }
+	_ = r.node.ChangeSMBServer("files", down(true))
+	return "the server goes", func() {
+		r.trouble(onServer)
+		_ = r.node.ChangeSMBServer("files", down(false))
+	}
+}
+
+func losePortal(r *run) (string, func()) {
+	onTarget := func(v *volume) bool { return v.target != "" }
+	if !r.trouble(onTarget) {
+		return "", nil
+	}
+	which := pickOne(r.random, portal, portal2)
+	_ = r.node.SetISCSIPortalDown(which, true)
+	for _, v := range r.world.volumes {
+		v.loss = v.loss || onTarget(v)
+	}
+	return "the portal " + which + " goes", func() {
+		r.trouble(onTarget)
+		_ = r.node.SetISCSIPortalDown(which, false)
+	}
+}
+
+func changePassword(r *run) (string, func()) {
+	onServer := func(v *volume) bool { return v.server != "" }
+	if !r.trouble(onServer) {
+		return "", nil
+	}
+	r.passwords++
+	_ = r.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = r.password() })
+	return "the password of the share changes", nil
+}
+
+func all(*volume) bool { return true }
+
+func killDaemon(r *run) (string, func()) {
+	r.trouble(all)
+	r.endDaemon()
+	r.startDaemon()
+	return "the daemon dies and starts again", nil
+}
+
+func killDriver(r *run) (string, func()) {
+	d := pickOne(r.random, r.world.drivers...)
+	r.trouble(func(v *volume) bool { return v.driver == d })
+	d.process.kill()
+	r.settle()
+	d.start(r)
+	return "the driver " + d.name + " dies and starts again", nil
+}
+
+func restartWindows(r *run) (string, func()) {
+	r.trouble(all)
+	r.endDaemon()
+	for _, d := range r.world.drivers {
+		d.process.kill()
+	}
+	for _, v := range r.world.volumes {
+		v.loss = true
+	}
+	r.settle()
+	r.node.Reboot()
+	r.startDaemon()
+	for _, d := range r.world.drivers {
+		d.start(r)
+	}
+	return "Windows restarts", nil
+}
+
+func stepClock(r *run) (string, func()) {
+	by := pickOne(r.random, -24*time.Hour, -time.Minute, time.Minute, 365*24*time.Hour)
+	r.node.StepClock(by)
+	return fmt.Sprintf("the clock steps by %s", by), nil
+}
+
+// passTime lets time pass while calls are under way, so that their callers leave.
+func passTime(r *run) (string, func()) {
+	d := pickOne(r.random, time.Second, 10*time.Second, time.Minute, 3*time.Minute, 10*time.Minute)
+	r.trouble(all)
+	began := time.Now()
+	time.Sleep(d)
+	synctest.Wait() // those who have left have noted when
+	for _, q := range r.asked {
+		if q.ended.IsZero() || q.ended.After(began) { // Windows, not the product, took that long
+			q.began = q.began.Add(d)
+		}
+	}
+	return fmt.Sprintf("nothing answers for %s", d), nil
+}
+
+// someCall chooses a call that waits, and the volume it is for.
+func (r *run) someCall() *waiter {
+	r.mu.Lock()
+	calls := slices.DeleteFunc(slices.Clone(r.waiting), func(w *waiter) bool { return w.process == nil || w.code != 0 || w.delay != 0 })
+	r.mu.Unlock()
+	if len(calls) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(calls, (*waiter).compare)
+	w := pickOne(r.random, calls...)
+	forAll := w.verb == "" || len(w.call.Args()) == 0 // one asks for all
+	r.trouble(func(v *volume) bool { return forAll || v.name == volumeOf(w.verb) })
+	return w
+}
+
+func failCall(r *run) (string, func()) {
+	anyway, ofDisk := pickOne[winerr.Code](r.random, 5, 32), pickOne[winerr.Code](r.random, 5, 21, 32, 121, 1117, 1167)
+	w := r.someCall()
+	if w == nil {
+		return "", nil
+	}
+	code := ofDisk
+	if w.call.HangsOn().Kind == win.ReachFile { // on drive C:
+		code = anyway
+	}
+	w.code = code
+	for _, v := range r.world.volumes {
+		v.failed = v.failed || w.verb == "" || v.name == volumeOf(w.verb)
+	}
+	return fmt.Sprintf("%s will fail with %d", w.text, uint32(code)), nil
+}
+
+func slowCall(r *run) (string, func()) {
+	delay := time.Duration(1+r.random.IntN(90)) * time.Second
+	w := r.someCall()
+	if w == nil {
+		return "", nil
+	}
+	w.delay = delay
+	r.trouble(all) // it may be about what all need
+	return fmt.Sprintf("%s will take %s", w.text, delay), nil
+}
+
+func cancelVerb(r *run) (string, func()) {
+	if len(r.asked) == 0 {
+		return "", nil
+	}
+	q := pickOne(r.random, r.asked...)
+	q.volume.troubled++
+	q.cancel()
+	return "the kubelet gives up " + q.verb + " " + q.volume.name, nil
+}
+
+func attachOther(r *run) (string, func()) {
+	if len(r.world.absent) == 0 {
+		return "", nil
+	}
+	other := r.world.absent[0]
+	r.world.absent = r.world.absent[1:]
+	number, err := r.node.ReattachSerial(other)
+	return fmt.Sprintf("the disk %s arrives as %d (%v)", other, number, err), func() {
+		if number, ok := r.here(other); ok && r.node.DetachDisk(number) == nil {
+			r.world.absent = append(r.world.absent, other)
+		}
+	}
+}
+
+// elsewhere is where others mount and link.
+const elsewhere = `C:\elsewhere`
+
+// useElsewhere is another process that mounts a volume, or links to it.
+func useElsewhere(r *run) (string, func()) {
+	v, _ := r.someDisk()
+	if v == nil || r.volumesOnDisks()[v.serial] == "" || r.node.Exists(elsewhere) {
+		return "", nil
+	}
+	var err error
+	text := "a process links to " + v.name
+	if r.random.IntN(2) == 0 {
+		err = r.node.Symlink(elsewhere, v.staging())
+	} else {
+		text = "a process mounts " + v.name
+		err = r.node.MountFolder(elsewhere, `\\?\`+r.volumesOnDisks()[v.serial]+`\`)
+	}
+	if err != nil {
+		return "", nil
+	}
+	return text, func() { _ = r.node.RemoveAll(elsewhere) }
+}
+
+// formatFirst is another process, such as one that a driver has left behind, that formats a new volume and writes to it.
+func formatFirst(r *run) (string, func()) {
+	v, _ := r.someDisk()
+	if v == nil || v.driver == nil || v.stable+v.written != "" || r.volumesOnDisks()[v.serial] == "" {
+		return "", nil
+	}
+	d, _ := r.disk(v.serial)
+	if volume := d.Partitions[len(d.Partitions)-1].Volume; d.Offline || d.ReadOnly || d.Hanging || d.Dying || volume.State != winsim.Raw {
+		return "", nil
+	}
+	path := `\\?\` + r.volumesOnDisks()[v.serial] + `\`
+	v.stable = v.name + " of others"
+	if r.node.FormatLegacy(context.Background(), win.VolumeID(path), win.FormatOptions{}) != nil || r.node.WriteFile(path+dataFile, v.stable) != nil {
+		v.stable = ""
+		return "", nil
+	}
+	return "a process formats " + v.name + " and writes to it", nil
+}
+
+func endSessions(r *run) (string, func()) {
+	r.node.EndSMBSessions()
+	return "Windows ends idle sessions with servers", nil
+}
+
+func pickOne[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }

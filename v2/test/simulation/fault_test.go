@@ -1,0 +1,61 @@
+package simulation
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// faults are faults that the product once had, each as a change that brings it back. docs/testing.md has their table.
+var faults = []struct{ name, file, from, to string }{
+	{"late offline", "internal/host/diskprobe/diskprobe.go", "	if !found {", "	if _ = found; true {"},
+	{"late logout", "pkg/iscsi/hostapi/connect.go", "session.ID.String()); found {", `session.ID.String()); found && stuck.Doing == "" {`},
+	{"a stuck flush keeps its volume", "pkg/volume/hostapi/unmount.go", "(stuck.Silent >= silenceLimit || again)", "stuck.Silent < 0 && !again"},
+	{"early loss", "pkg/volume/hostapi/unmount.go", "silenceLimit = 6 * time.Minute", "silenceLimit = 10 * time.Second"},
+	{"loss of one flush", "pkg/volume/hostapi/unmount.go", "if first, _ := before.(lastFlush); found &&", "if first, _ := before.(lastFlush); !found ||"},
+	{"no deadline", "internal/win/bounds/bounds.go", "questionLimit = 2 * time.Minute", "questionLimit = 999 * time.Hour"},
+	{"a search for each question", "internal/host/lostvolume/lostvolume.go", "r.any && now-r.begun < rescanPause", "false"},
+	{"one look for a disk that left", "internal/host/lostvolume/lostvolume.go", "notReady != \"\" || search.Value.Volumes[id]", `notReady == "-"`},
+}
+
+var fault = flag.String("fault", "", "look for seeds that find the mended fault of this `name`, or for all")
+
+// TestFaults_Apply: the changes fit the product, or prove nothing.
+func TestFaults_Apply(t *testing.T) {
+	for _, f := range faults {
+		if source, err := os.ReadFile(filepath.Join("../..", f.file)); err != nil || bytes.Count(source, []byte(f.from)) != 1 {
+			t.Errorf("%s: %s does not have %q once, %v", f.name, f.file, f.from, err)
+		}
+	}
+}
+
+// TestFaults runs seeds on the product with each fault, until one fails.
+func TestFaults(t *testing.T) {
+	for _, f := range faults {
+		if *fault != f.name && *fault != "all" {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			file, err := filepath.Abs(filepath.Join("../..", f.file))
+			source, readErr := os.ReadFile(file)
+			changed, overlay := filepath.Join(t.TempDir(), "changed.go"), filepath.Join(t.TempDir(), "overlay.json")
+			replace, jsonErr := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+			for _, err := range []error{err, readErr, jsonErr, os.WriteFile(changed, bytes.Replace(source, []byte(f.from), []byte(f.to), 1), 0o600), os.WriteFile(overlay, replace, 0o600)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := exec.CommandContext(t.Context(), "go", "test", "-timeout=1h", "-overlay="+overlay, "-run=^TestSimulation$", ".", "-seeds=2000", "-most=1").CombinedOutput()
+			if found := regexp.MustCompile(`seed \d+: I\d[^:]*`).Find(out); found == nil {
+				t.Errorf("2,000 seeds do not find it (%v):\n%s", err, out)
+			} else {
+				t.Logf("%s", found)
+			}
+		})
+	}
+}

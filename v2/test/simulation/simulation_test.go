@@ -1,0 +1,272 @@
+// Package simulation runs whole nodes in one process and in virtual time: the emulated node, the daemon, drivers of all
+// kinds, the kubelet, pods, and all that befalls them. A seed decides every event and the order of all calls, so a failure
+// of a seed comes again.
+//
+//	go test ./v2/test/simulation -seeds=1000          # as 'make simulate'
+//	go test ./v2/test/simulation -seed=42 -v          # one run, with all that happens
+//	go test ./v2/test/simulation -seed=42 -shrink     # with as few events as still break it
+package simulation
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/prototext"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+)
+
+var (
+	oneSeed   = flag.Uint64("seed", 0, "run this `seed` alone")
+	firstSeed = flag.Uint64("first", 1, "the first `seed`")
+	seeds     = flag.Uint64("seeds", 100, "how many seeds to run")
+	shrink    = flag.Bool("shrink", false, "drop events of a failing seed while it still fails")
+	withKnown = flag.Bool("known", true, "pass by the faults that are known")
+	most      = flag.Int("most", 5, "stop after so many seeds that fail")
+)
+
+// TestSimulation runs seeds.
+func TestSimulation(t *testing.T) {
+	if *oneSeed != 0 {
+		r := simulate(t, *oneSeed, nil)
+		if *shrink && r.failure != nil {
+			r = smaller(t, r)
+		}
+		if testing.Verbose() {
+			t.Logf("seed %d:\n%s", r.seed, strings.Join(r.trace, "\n"))
+		}
+		if r.failure != nil {
+			t.Errorf("seed %d: %v\n%s", r.seed, r.failure, r.last())
+		}
+		return
+	}
+	if testing.Short() {
+		*seeds = min(*seeds, 40)
+	}
+	failed, known := 0, map[string][]uint64{}
+	for seed := *firstSeed; seed < *firstSeed+*seeds && failed < *most; seed++ {
+		r := simulate(t, seed, nil)
+		switch {
+		case r.failure == nil:
+		case r.known() == byNumber, *withKnown && r.known() != "":
+			known[r.known()] = append(known[r.known()], seed)
+		default:
+			failed++
+			t.Errorf("seed %d: %v\n%s", seed, r.failure, r.last())
+		}
+	}
+	for what, seeds := range known {
+		t.Logf("known: %s: first found by seed %d, and by %d more", what, seeds[0], len(seeds)-1)
+	}
+}
+
+// TestReplay: a seed gives the same run again.
+func TestReplay(t *testing.T) {
+	replays := uint64(50)
+	if testing.Short() {
+		replays = 5
+	}
+	for seed := range replays {
+		first, second := simulate(t, seed+1, nil), simulate(t, seed+1, nil)
+		for i := range max(len(first.trace), len(second.trace)) {
+			a, b := line(first, i), line(second, i)
+			if a != b {
+				t.Errorf("seed %d differs in line %d of %d and %d:\n%s\n%s", seed+1, i, len(first.trace), len(second.trace), a, b)
+				break
+			}
+		}
+	}
+}
+
+func line(r *run, i int) string {
+	if i < len(r.trace) {
+		return r.trace[i]
+	}
+	return "the end"
+}
+
+// simulate makes a run.
+func simulate(t *testing.T, seed uint64, dropped map[int]bool) *run {
+	t.Helper()
+	r := simulateOnce(t, seed, dropped, false)
+	r.compare(func() *run { return simulateOnce(t, seed, nil, true) })
+	return r
+}
+
+// simulateOnce makes a run; a calm one has no events.
+func simulateOnce(t *testing.T, seed uint64, dropped map[int]bool, calm bool) (r *run) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		r = &run{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), arrived: make(chan struct{}, 1), dropped: dropped, calm: calm, names: map[string]string{}, took: map[string]time.Duration{}}
+		r.network = newNetwork()
+		if err := r.build(); err != nil {
+			t.Fatal(err)
+		}
+		r.play()
+	})
+	return r
+}
+
+// play runs the node until all volumes are gone, and judges what is left.
+func (r *run) play() {
+	r.eventLimit, r.restLimit = r.random.IntN(16), 1+r.random.IntN(400)
+	r.ending = r.eventLimit == 0 || r.calm
+	r.heal = pickOne(r.random, daemon.HealOff, daemon.HealReport, daemon.HealRemove)
+	r.startDaemon()
+	for _, d := range r.world.drivers {
+		d.start(r)
+	}
+	before := r.leftovers()
+	r.users.Store(int64(len(r.world.volumes)))
+	for i, v := range r.world.volumes {
+		r.running.Go(func() {
+			defer r.signal()
+			defer r.users.Add(-1)
+			r.live(v, rand.New(rand.NewPCG(r.seed, uint64(2+i))))
+		})
+	}
+	r.running.Go(func() { r.look(rand.New(rand.NewPCG(r.seed, 1000))) })
+	r.loop(r.idle)
+	if r.failure == nil {
+		r.ending = true
+		for end := time.Now().Add(20 * time.Minute); time.Now().Before(end) && r.failure == nil; { // what is late comes
+			r.loop(func() bool { return !time.Now().Before(end) })
+		}
+	}
+	if after := r.leftovers(); r.failure == nil && !slices.Equal(after, before) {
+		r.fail(invariant4, "the node has, too: %q; and it lacks: %q", without(after, before), without(before, after))
+	}
+	r.end()
+}
+
+// without returns the lines that are not in others.
+func without(lines, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(others, line) })
+}
+
+func (r *run) idle() bool { return r.users.Load() == 0 && len(r.repairs) == 0 }
+
+// end ends all processes.
+func (r *run) end() {
+	r.failing.Lock()
+	if r.failure == nil {
+		r.failure = errEnded
+	}
+	r.failing.Unlock()
+	r.endDaemon()
+	for _, d := range r.world.drivers {
+		d.process.kill()
+	}
+	for _, q := range r.asked {
+		q.cancel()
+	}
+	r.node.Reboot()
+	done := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(done)
+	}()
+	for ended := false; !ended; {
+		synctest.Wait()
+		r.mu.Lock()
+		waiting := r.waiting
+		r.waiting = nil
+		r.mu.Unlock()
+		for _, w := range waiting {
+			close(w.goOn)
+		}
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(time.Minute):
+		}
+	}
+	if r.failure == errEnded { //nolint:errorlint // it is that one
+		r.failure = nil
+	}
+}
+
+var errEnded = errors.New("the run has ended")
+
+// settle waits until all goroutines wait.
+func (r *run) settle() { synctest.Wait() }
+
+// describeNode is what csi-proxyctl node asks for.
+func (r *run) describeNode(ctx context.Context) (string, error) {
+	conn, err := client.Connect(ctx, "system", apiversion.NewVersionOrPanic("v1alpha1"), client.WithDialer(func(ctx context.Context) (net.Conn, error) {
+		return r.network.dial(ctx, "system", "v1alpha1")
+	}))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return describeWith(ctx, conn)
+}
+
+func describeWith(ctx context.Context, conn grpc.ClientConnInterface) (string, error) {
+	is, err := extensionv1.NewInspectorClient(conn).DescribeNode(ctx, &extensionv1.DescribeNodeRequest{})
+	return prototext.Format(is), err
+}
+
+// logger checks what is logged, and keeps the losses in it.
+func (r *run) logger() klog.Logger {
+	return funcr.New(func(_, args string) {
+		r.mustNotHoldSecrets(args)
+		if strings.Contains(args, "unmounted although") || strings.Contains(args, "it has failed; what") {
+			r.failing.Lock()
+			r.losses = append(r.losses, args)
+			r.failing.Unlock()
+		}
+	}, funcr.Options{Verbosity: 4})
+}
+
+// last is the end of the trace, from the last events on.
+func (r *run) last() string {
+	from := max(0, r.failedAt-25)
+	var b strings.Builder
+	for i, line := range r.trace {
+		if i >= from && i <= r.failedAt || strings.Contains(line, "EVENT") || strings.Contains(line, "END of") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// smaller drops the events of a failing run one by one, while it still breaks the same invariant.
+func smaller(t *testing.T, r *run) *run {
+	t.Helper()
+	invariant := r.invariant()
+	dropped := map[int]bool{}
+	for _, event := range r.happened {
+		dropped[event] = true
+		if again := simulate(t, r.seed, dropped); again.failure != nil && again.invariant() == invariant {
+			r = again
+		} else {
+			delete(dropped, event)
+		}
+	}
+	return r
+}
+
+// invariant is the name of the one that is broken.
+func (r *run) invariant() string {
+	name, _, _ := strings.Cut(fmt.Sprint(r.failure), ":")
+	return name
+}
