@@ -182,8 +182,7 @@ DRIVER_TESTS := ./v2/test/drivers/ported ./v2/test/drivers/unmodified
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine
 	$(GO) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
 
-# The files that only a build for Windows has, in these modules. v2/test/wine/systemcalls is built only with
-# copies of other packages.
+# The files that only a build for Windows has, in these modules.
 ROOTS        := ./client ./mounter ./v2
 GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' '^//go:build.*windows' $(ROOTS)
 
@@ -191,7 +190,7 @@ GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' 
 lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows
 	bin/tools/actionlint -shellcheck= -pyflakes= # so that the result does not depend on what is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
-	GOOS=windows bin/tools/golangci-lint run $(filter-out ./v2/test/wine/systemcalls/,$(sort $(dir $(shell $(GREP_WINDOWS)))))
+	GOOS=windows bin/tools/golangci-lint run $(sort $(dir $(shell $(GREP_WINDOWS))))
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd kubectl-csi_proxy && GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
@@ -215,9 +214,6 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the fig
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
 		{ cat $(BENCH_OUTPUT)/native.txt; exit 1; }
-	$(GO_EXAMPLES) test -run '^$$' -bench . -benchtime 1x -p 1 \
-		$(patsubst examples/%,./%,$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' examples)))) >$(BENCH_OUTPUT)/life.txt || \
-		{ cat $(BENCH_OUTPUT)/life.txt; exit 1; }
 	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' )$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 

@@ -19,7 +19,6 @@ for file in ${files[@]+"${files[@]}"}; do
 	case $file in
 	*.md) packages[v2]+="./internal/testing/prose " ;;&
 	deploy/*) packages[tools]+="./manifests " ;;
-	v2/test/wine/systemcalls/*) continue ;; # built only with copies of other packages
 	esac
 	dir=$(dirname "$file")
 	[[ $file != */testdata/* ]] || dir=${file%%/testdata/*}

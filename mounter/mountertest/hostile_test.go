@@ -3,19 +3,15 @@ package mountertest_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -132,114 +128,6 @@ func TestEndedContext(t *testing.T) {
 	if len(texts) == 2 && !slices.Equal(texts[0], texts[1]) {
 		t.Errorf("the modes differ:\n%q\n%q", texts[0], texts[1])
 	}
-}
-
-// TestMixed calls all verbs about one volume at once. Whatever they do to each other, nothing hangs, no
-// file is lost, and the last word counts.
-func TestMixed(t *testing.T) {
-	inBothModes(t, func(k *kit) {
-		for _, path := range []string{staging, target} {
-			k.must(k.node.Mkdir(path[:strings.LastIndex(path, `\`)]))
-		}
-		before := k.mounts()
-		k.must(k.stage())
-		k.must(k.node.WriteFile(staging+`\precious`, "data"))
-		verbs := []func() error{
-			func() error { return k.stage() }, k.unstage,
-			func() error { return k.Publish(k.ctx, staging, target) }, func() error { return unpublish(k) },
-			func() error { return second(k.Expand(k.ctx, target, 0)) }, func() error { return second(k.Stats(k.ctx, target)) },
-			func() error { return second(k.List()) }, func() error { return k.stage(func(r *mounter.StageRequest) { r.Path += "2" }) },
-		}
-		var wg sync.WaitGroup
-		for seed := range uint64(4) {
-			wg.Go(func() {
-				random := rand.New(rand.NewPCG(seed, 0))
-				for range 25 {
-					switch err := verbs[random.IntN(len(verbs))](); failure.ClassOf(err) {
-					case failure.None, failure.NotFound, failure.InUse, failure.Unavailable, failure.Busy, failure.NoSpace:
-					default:
-						k.t.Error(err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		k.must(k.stage())
-		if content, err := k.node.ReadFile(staging + `\precious`); err != nil || content != "data" {
-			k.t.Errorf("the file is %q, %v", content, err)
-		}
-		k.must(unpublish(k))
-		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging + "2"}))
-		k.must(k.unstage())
-		if after := k.mounts(); after != before {
-			k.t.Errorf("it left\n%swant\n%s", after, before)
-		}
-		if info, err := k.node.DiskInfo(1); err != nil || !info.Offline {
-			k.t.Errorf("the disk is %+v, %v", info, err)
-		}
-	})
-}
-
-// TestDaemon_Restarts: a Mounter goes on after the daemon was away. Meanwhile its calls are unavailable. Nothing of it is
-// on standard error.
-func TestDaemon_Restarts(t *testing.T) {
-	node, err := winsim.New(winsim.Default())
-	must(t, err)
-	d := mountertest.NewDaemon(t, node)
-	m, err := mounter.New(t.Context(), d.Option())
-	must(t, err)
-	defer m.Close()
-	k := &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
-	for range 2 {
-		k.must(k.stage())
-		d.Stop()
-		d.Stop() // does nothing
-		if err := k.stage(); failure.ClassOf(err) != failure.Unavailable {
-			t.Errorf("while the daemon is away: %v", err)
-		}
-		d.Start()
-		for {
-			err := k.stage()
-			if err == nil {
-				break
-			}
-			if failure.ClassOf(err) != failure.Unavailable || t.Context().Err() != nil {
-				t.Fatal(err)
-			}
-		}
-		k.must(k.unstage())
-	}
-}
-
-// TestDaemon_Log: the daemon logs to the test, and not after its end.
-func TestDaemon_Log(t *testing.T) {
-	node, err := winsim.New(winsim.Default())
-	must(t, err)
-	log := &fakeT{TB: t}
-	d := mountertest.NewDaemon(log, node)
-	d.Stop()
-	if !strings.Contains(log.String(), "Serving") {
-		t.Errorf("the log has %q", log.String())
-	}
-}
-
-// fakeT keeps what a test logs.
-type fakeT struct {
-	testing.TB
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (f *fakeT) Log(args ...any) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	fmt.Fprintln(&f.text, args...)
-}
-
-func (f *fakeT) String() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.text.String()
 }
 
 // TestDaemon_Hangs: a daemon that does not answer holds no call longer than its own context, also if

@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -29,13 +25,6 @@ func blankNode() winsim.Model {
 	return model
 }
 
-// offlineNode is blankNode after disks were attached to a machine that keeps them offline.
-func offlineNode() winsim.Model {
-	model := blankNode()
-	model.Storage.SANPolicy = winsim.OfflineAll
-	return model
-}
-
 func attachedNode() winsim.Model {
 	model := blankNode()
 	model.Disks[1].Layout = winsim.LayoutGPT
@@ -49,20 +38,6 @@ func publishShare(k *kit) error {
 	return k.Publish(k.ctx, staging, target)
 }
 
-func restage(k *kit) error { return k.stage() }
-
-func stageLUN(k *kit) error {
-	_, err := k.stageLUN(staging, lun(3, portalA, portalB))
-	return err
-}
-
-func stageLUNWith(portals ...string) func(context.Context, *kit) (any, error) {
-	return func(ctx context.Context, k *kit) (any, error) {
-		staged, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portals...)})
-		return staged.DiskNumber, err
-	}
-}
-
 func nothing(*kit) error { return nil }
 
 func stageReadOnly(k *kit) error {
@@ -73,45 +48,11 @@ func stageShareWith(ctx context.Context, k *kit) error {
 	return second(k.Stage(ctx, mounter.StageRequest{Path: staging, Source: mounter.SMB{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}}))
 }
 
-func stageWith(change func(*mounter.StageRequest)) func(context.Context, *kit) (any, error) {
-	return func(ctx context.Context, k *kit) (any, error) {
-		request := mounter.StageRequest{Path: staging, Source: number(1)}
-		if change != nil {
-			change(&request)
-		}
-		staged, err := k.Stage(ctx, request)
-		return staged.DiskNumber, err
-	}
-}
-
-func unstageWith(request mounter.UnstageRequest) func(context.Context, *kit) (any, error) {
-	request.Path = staging
-	return func(ctx context.Context, k *kit) (any, error) { return nil, k.Unstage(ctx, request) }
-}
-
 func unstagePath(k *kit) error {
 	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true})
 }
 
 func unpublish(k *kit) error { return k.Unpublish(k.ctx, target) }
-
-// preparedOn makes a Mounter on a node of its own.
-func preparedOn(t *testing.T, mode mounter.Mode, model winsim.Model, prepare func(*kit) error) *kit {
-	t.Helper()
-	node, err := winsim.New(model)
-	must(t, err)
-	option := mountertest.Library(node)
-	if mode == mounter.Daemon {
-		option = mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1", "iscsi/v1alpha2", "system"}}}).Option()
-	}
-	k := &kit{t: t, ctx: t.Context(), node: node, option: option}
-	k.restart()
-	t.Cleanup(node.Reboot) // it ends what a lost disk holds
-	if prepare != nil {
-		k.must(prepare(k))
-	}
-	return k
-}
 
 func (k *kit) restart() {
 	k.t.Helper()

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -607,27 +606,6 @@ var cases = map[string]struct {
 		fault.Remove()
 		k.must(k.stage())
 		return failure.ClassOf(cancelled), k.node.WriteFile(staging+`\file`, "text")
-	}},
-	"at once": {answers: "false", run: func(k *kit) (any, error) {
-		each := func(verb func() error) {
-			var wg sync.WaitGroup
-			for range 8 {
-				wg.Go(func() {
-					if err := verb(); err != nil {
-						k.t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-		}
-		each(func() error { return k.stage() })
-		each(func() error { return k.Publish(k.ctx, staging, target) })
-		each(func() error { _, err := k.Expand(k.ctx, target, 0); return err })
-		each(func() error { return k.Unpublish(k.ctx, target) })
-		each(k.unstage)
-		each(func() error { return k.stageShare() })
-		each(k.unstage)
-		return k.node.Exists(staging), nil
 	}},
 }
 

@@ -1,6 +1,7 @@
 package mountertest_test
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -30,8 +33,8 @@ func (frames) Marshal(v any) ([]byte, error)      { return v.(*frame).data, nil 
 func (frames) Unmarshal(data []byte, v any) error { v.(*frame).data = data; return nil }
 
 // publishedOnly serves a node with the published API alone, as the original daemon does. Its
-// Unimplemented has no words in common with that of gRPC.
-func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
+// Unimplemented has no words in common with that of gRPC. Before is called before each other call.
+func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) mounter.Option {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the proxy uses sockets, not pipes")
@@ -55,6 +58,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 			if err := stream.RecvMsg(&in); err != nil {
 				return err
 			}
+			before(method)
 			if err := conn.Invoke(stream.Context(), method, &in, &out, grpc.ForceCodec(frames{})); err != nil {
 				return err
 			}
@@ -71,7 +75,7 @@ func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
 func TestDaemon_PublishedAPI(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	must(t, err)
-	m, err := mounter.New(t.Context(), publishedOnly(t, node))
+	m, err := mounter.New(t.Context(), publishedOnly(t, node, func(string) {}))
 	must(t, err)
 	defer m.Close()
 	share := mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
@@ -156,5 +160,74 @@ func TestDaemon_UnsupportedObject(t *testing.T) {
 	}
 	if texts[0] != texts[1] {
 		t.Errorf("the modes differ:\n%s\n%s", texts[0], texts[1])
+	}
+}
+
+// otherDisk is the disk that gets the number of the one that has left: blank, or with another pod's data.
+func otherDisk(blank bool) winsim.Disk {
+	d := winsim.Disk{Size: 10 * winsim.GiB, Serial: "OTHER"}
+	if !blank {
+		d.Layout = winsim.LayoutGPT
+		d.Partitions = []winsim.Partition{{Type: "msr", Size: 16 * winsim.MiB}, {Volume: &winsim.Volume{Files: []winsim.File{{Path: `\precious`, Content: "secret"}}}}}
+	}
+	return d
+}
+
+// TestDaemon_PublishedAPI_Exchange: the mounter looks right before each change whether another disk has got the number. What
+// happens between its look and the change that the daemon makes is not seen, as docs/mounter.md says.
+func TestDaemon_PublishedAPI_Exchange(t *testing.T) {
+	for name, source := range map[string]mounter.Disk{"serial": {Serial: "WINSIM0001"}, "LUN": {LUN: "0", Adapter: "1"}} {
+		for nth := 1; ; nth++ {
+			node, err := winsim.New(attachedNode())
+			must(t, err)
+			state := func() string {
+				content, err := node.DiskFingerprint(1)
+				info, infoErr := node.DiskInfo(1)
+				return fmt.Sprintf("%s, offline %t, read-only %t, %s %v %v", info.Serial, info.Offline, info.ReadOnly, content, err, infoErr)
+			}
+			calls, before := 0, ""
+			m, err := mounter.New(t.Context(), publishedOnly(t, node, func(method string) {
+				if calls++; calls == nth && !strings.HasSuffix(method, "/PartitionDisk") && !strings.HasSuffix(method, "/SetDiskState") {
+					_ = node.DetachDisk(1)
+					_, err := node.AttachDisk(otherDisk(nth%2 == 0))
+					must(t, err)
+					before = state()
+				}
+			}))
+			must(t, err)
+			stageErr := second(m.Stage(t.Context(), mounter.StageRequest{Path: staging, Source: source}))
+			_, readErr := node.ReadFile(staging + `\precious`)
+			unstageErr := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Offline: true})
+			if after := state(); before != "" && after != before || readErr == nil {
+				t.Errorf("%s, exchanged before call %d: the other disk was %s, and is %s; the pod reads it: %t; %v, %v", name, nth, before, after, readErr == nil, stageErr, unstageErr)
+			}
+			_ = m.Close()
+			if calls < nth {
+				must(t, stageErr)
+				must(t, unstageErr)
+				break
+			}
+		}
+	}
+}
+
+// TestUnstage_MountedElsewhere: without the inspector the mounter does not know it, and the daemon keeps the disk online.
+// Unstage succeeds.
+func TestUnstage_MountedElsewhere(t *testing.T) {
+	const others = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\test\2\globalmount`
+	node, err := winsim.New(attachedNode())
+	must(t, err)
+	option := mountertest.NewDaemonWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk", "volume", "filesystem"}}}).Option()
+	m, err := mounter.New(t.Context(), option)
+	must(t, err)
+	defer m.Close()
+	staged, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Source: mounter.Disk{Serial: "WINSIM0001"}})
+	must(t, err)
+	must(t, node.MountFolder(others, staged.VolumeID))
+	for range 2 {
+		must(t, m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Offline: true}))
+		if info, err := node.DiskInfo(1); err != nil || info.Offline || node.Exists(staging) {
+			t.Errorf("the disk is %+v, %v, the path is there: %t", info, err, node.Exists(staging))
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/sweep"
@@ -563,39 +562,6 @@ func TestHeal_Arrives(t *testing.T) {
 	}
 }
 
-// TestHeal_Sweep fails every call of Heal in turn, once and from there on. Nothing that lives may be
-// removed, and nothing else may change.
-func TestHeal_Sweep(t *testing.T) {
-	dead := []string{ofDeadVolume, ofDeadShare, ofOldKubelet}
-	for _, code := range []winerr.Code{
-		winerr.FileNotFound, winerr.NotReady, winerr.LogonFailure, winerr.DeviceNotConnected,
-	} {
-		for _, times := range []int{1, 0} {
-			t.Run(fmt.Sprintf("%d times %d", times, code), func(t *testing.T) {
-				try := sweep.OneIn(t, 8)
-				for nth := 1; ; nth++ {
-					if !try() {
-						continue
-					}
-					node := restarted(t, time.Hour)
-					before := fingerprints(t, node, dead...)
-					fault, err := node.Inject(winsim.Fault{Nth: nth, Times: times, Error: uint32(code)})
-					if err != nil {
-						t.Fatal(err)
-					}
-					_, _ = healer(t, node).Heal(t.Context(), wholenode.HealOptions{Remove: true})
-					if fault.Hits() == 0 {
-						return
-					}
-					if after := fingerprints(t, node, dead...); after != before {
-						t.Fatalf("call %d changed the node from\n%s\nto\n%s", nth, before, after)
-					}
-				}
-			})
-		}
-	}
-}
-
 // fingerprints are the files of the node without some paths, and the live disk.
 func fingerprints(t *testing.T, node *winsim.Node, without ...string) string {
 	t.Helper()
@@ -654,30 +620,6 @@ func TestHeal_NotReady(t *testing.T) {
 					}
 				})
 			}
-		}
-	}
-}
-
-// TestHeal_Slow has disks and servers that answer late or not at all.
-func TestHeal_Slow(t *testing.T) {
-	for _, delay := range []time.Duration{3 * time.Second, time.Minute, time.Hour} {
-		for _, call := range []string{"TargetInfo", "FileInfo", "DiskAttributes", "DriveLayout", "DeviceNumber", "VolumeIDs", "DiskDevices", "SMBMappings", "Sessions", "ServiceStatus"} {
-			t.Run(fmt.Sprintf("%s takes %s", call, delay), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					node := restarted(t, time.Hour)
-					fault, err := node.Inject(winsim.Fault{Call: call, Delay: delay})
-					if err != nil {
-						t.Fatal(err)
-					}
-					_, _ = healer(t, node).Heal(t.Context(), wholenode.HealOptions{Remove: true})
-					fault.Remove()
-					for _, path := range []string{ofLiveVolume + `\precious`, ofLiveShare} {
-						if !node.Exists(path) {
-							t.Errorf("%s was removed", path)
-						}
-					}
-				})
-			})
 		}
 	}
 }

@@ -147,3 +147,11 @@ func paths(tb testing.TB, node *winsim.Node, name string) (staging, target strin
 	}
 	return staging, target
 }
+
+// must ends the test if err is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

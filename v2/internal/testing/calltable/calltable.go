@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -55,38 +53,6 @@ func Format(rows []Row) string {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	return b.String()
-}
-
-var (
-	line = regexp.MustCompile(`^(.*\S) {2,}(\d+)((?: \S+)*)$`)
-	call = regexp.MustCompile(`^([A-Za-z_]+)(?:\*(\d+))?$`)
-)
-
-// Parse reads what Format has written. Numbers that contradict each other are an error.
-func Parse(text string) ([]Row, error) {
-	var rows []Row
-	for number, text := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		parts := line.FindStringSubmatch(text)
-		if parts == nil {
-			return nil, fmt.Errorf("line %d is not an operation, a number and calls: %q", number+1, text)
-		}
-		row := Row{parts[1], map[string]int{}}
-		for name := range strings.FieldsSeq(parts[3]) {
-			parts := call.FindStringSubmatch(name)
-			if parts == nil {
-				return nil, fmt.Errorf("line %d: %q is not a call", number+1, name)
-			}
-			row.Calls[parts[1]] = 1
-			if parts[2] != "" {
-				row.Calls[parts[1]], _ = strconv.Atoi(parts[2]) // digits, says the pattern
-			}
-		}
-		if total := strconv.Itoa(row.Total()); total != parts[2] {
-			return nil, fmt.Errorf("line %d: the calls add up to %s, not to %s", number+1, total, parts[2])
-		}
-		rows = append(rows, row)
-	}
-	return rows, nil
 }
 
 // Compare fails the test if the table of its package differs; with update it rewrites the table.

@@ -3,14 +3,12 @@ package api_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -46,27 +44,6 @@ func TestPartitionDisk_HundredCallers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestPartitionDisk_HundredCallersFail: every caller gets the one answer.
-func TestPartitionDisk_HundredCallersFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, realTime())
-		inject(t, node, winsim.Fault{Call: "CreateDisk", Error: 1117, Delay: time.Second})
-		h := bound(t.Context(), node)
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				if err := h.PartitionDisk(blank); winerr.CodeOf(err) != winerr.IODevice {
-					t.Errorf("got %v, want code 1117", err)
-				}
-			})
-		}
-		wg.Wait()
-		if got := node.Calls()["CreateDisk"]; got != 1 {
-			t.Errorf("%d attempts for 100 callers, want 1", got)
-		}
-	})
 }
 
 // TestPartitionDisk_HundredDisks: one that hangs for 10 s delays only its own callers.
@@ -129,42 +106,6 @@ func TestPartitionDisk_CallersLeave(t *testing.T) {
 	}
 }
 
-// TestSetDiskState_WaitsForTheDisk: calls on one disk run one after another. A caller that gives
-// up leaves at once, and its change is dropped.
-func TestSetDiskState_WaitsForTheDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, realTime())
-		inject(t, node, winsim.Fault{Call: "CreateDisk", Delay: 20 * time.Second})
-		h := bound(t.Context(), node)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if err := h.PartitionDisk(blank); err != nil {
-				t.Error(err)
-			}
-		})
-		time.Sleep(time.Second) // it hangs
-		ctx, cancel := context.WithCancel(t.Context())
-		wg.Go(func() {
-			err := h.WithContext(ctx).SetDiskState(blank, false)
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("the caller who left: %v", err)
-			}
-		})
-		synctest.Wait()
-		start := time.Now()
-		cancel()
-		if err := h.SetDiskState(blank1G, false); err != nil { // another disk
-			t.Error(err)
-		}
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("another disk had to wait %s", took)
-		}
-		wg.Wait()
-		synctest.Wait()
-		wantPartition(t, node, blank) // and the disk is online
-	})
-}
-
 // TestSetDiskState_CarriedThrough: what has begun ends, and the next caller waits for it.
 func TestSetDiskState_CarriedThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,43 +123,6 @@ func TestSetDiskState_CarriedThrough(t *testing.T) {
 		}
 		if !attributes(t, node, blank).Offline {
 			t.Error("the disk is online")
-		}
-	})
-}
-
-// TestSetDiskState_Order: a caller does not join a change in front of a later one. A takes the
-// disk online, which takes long, B waits to take it offline, C arrives last and wants it online.
-func TestSetDiskState_Order(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		model := offline()
-		model.RealTime = true
-		node := newNode(t, model)
-		inject(t, node, winsim.Fault{Call: "SetDiskAttributes", Delay: 20 * time.Second})
-		h := bound(t.Context(), node)
-		var answers []string
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		ask := func(caller string, online bool) {
-			wg.Go(func() {
-				err := h.SetDiskState(blank, online)
-				mu.Lock()
-				defer mu.Unlock()
-				answers = append(answers, caller)
-				if got := !attributes(t, node, blank).Offline; err != nil || got != online {
-					t.Errorf("%s wants online %v and is answered %v; the disk then is online: %v", caller, online, err, got)
-				}
-			})
-			time.Sleep(time.Second)
-		}
-		ask("A", true)
-		ask("B", false)
-		ask("C", true)
-		wg.Wait()
-		if attributes(t, node, blank).Offline {
-			t.Error("the disk ends offline, but the last caller brought it online")
-		}
-		if want := []string{"A", "B", "C"}; !slices.Equal(answers, want) {
-			t.Errorf("answers in the order %v, want %v", answers, want)
 		}
 	})
 }

@@ -149,30 +149,6 @@ func TestSweep_Hangs(t *testing.T) {
 	}
 }
 
-// TestSweep_HangsForGood lets every call hang for longer than anything may take. Nothing may
-// stay locked.
-func TestSweep_HangsForGood(t *testing.T) {
-	for name, o := range operations {
-		t.Run(name, func(t *testing.T) {
-			for nth, done := 1, false; !done; nth++ {
-				synctest.Test(t, func(t *testing.T) {
-					node, host := o.node(t)
-					fault := inject(t, node, winsim.Fault{Nth: nth, Times: 1, Delay: time.Hour})
-					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-					defer cancel()
-					err := o.do(bind(ctx, host))
-					if done = fault.Hits() == 0; done {
-						must(t, err)
-						return
-					}
-					wantKind(t, fmt.Sprintf("call %d", nth), err, winerr.Deadline)
-					o.retryStuck(t, node, host, fault)
-				})
-			}
-		})
-	}
-}
-
 var update = flag.Bool("update", false, "rewrite the table of calls in testdata")
 
 // TestCalls_Budget pins how many calls each operation makes on a machine without trouble.

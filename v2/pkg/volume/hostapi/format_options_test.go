@@ -231,28 +231,6 @@ func TestFormatVolume_UnfinishedWithoutOptions(t *testing.T) {
 	}
 }
 
-// TestFormatVolume_OptionsEveryCallFails: when each call of a format with options fails, or the
-// process ends there, a driver's next attempt completes it.
-func TestFormatVolume_OptionsEveryCallFails(t *testing.T) {
-	for nth := 1; ; nth++ {
-		node := nodeWith(t, unformatted())
-		fault := inject(t, node, winsim.Fault{Nth: nth, Error: uint32(winerr.IODevice)})
-		err := formatWith(volumeapi.NewOn(node), chosen)
-		if fault.Hits() == 0 {
-			must(t, err)
-			return
-		}
-		fault.Remove()
-		host := volumeapi.NewOn(node) // of the next process
-		formatted, err := host.IsVolumeFormatted(id)
-		must(t, err)
-		if !formatted { // or else drivers do not format
-			must(t, formatWith(host, chosen))
-		}
-		wantChosen(t, node, host)
-	}
-}
-
 // TestFormatVolume_OtherOptionsWait: callers with other options do not share a run.
 func TestFormatVolume_OtherOptionsWait(t *testing.T) {
 	node := nodeWith(t, unformatted())

@@ -68,43 +68,6 @@ func TestChange_Abandoned(t *testing.T) {
 	})
 }
 
-// TestChange_InOrder mounts after an unmount that waits behind a mount that hangs: the second
-// mount's answer must stay true, whether or not other callers still wait.
-func TestChange_InOrder(t *testing.T) {
-	for name, patient := range map[string]bool{"its caller waits": true, "its caller leaves": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				node := nodeWith(t, formatted())
-				host := volumeapi.NewOn(node)
-				inject(t, node, winsim.Fault{Call: "SetMountPoint", Times: 1, Delay: time.Minute})
-				leaves(t, host, func(h volumeapi.HostAPI) error { return h.MountVolume(id, mount) })
-				unmount := func(h volumeapi.HostAPI) error { return h.UnmountVolume(id, mount) }
-				var wg sync.WaitGroup
-				if patient {
-					wg.Go(func() {
-						if err := unmount(host); err != nil {
-							t.Error(err)
-						}
-					})
-					synctest.Wait()
-				} else {
-					leaves(t, host, unmount)
-				}
-				must(t, host.MountVolume(id, mount))
-				wantMounted(t, host, mount, id)
-				wg.Wait()
-				time.Sleep(time.Hour)
-				wantMounted(t, host, mount, id)
-				mounts := 1 // joined, with no other call in between
-				if patient {
-					mounts = 2
-				}
-				wantCalls(t, node, "SetMountPoint", mounts)
-			})
-		})
-	}
-}
-
 // TestChange_OtherVolumeAtTheFolder shows that the order holds for folders, too.
 func TestChange_OtherVolumeAtTheFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -71,13 +71,6 @@ func (w *Wine) New(ctx context.Context) (_ *Prefix, err error) {
 
 const serverLog = "server.log"
 
-// ServerTrace returns what Wine's server has written: its messages with programs that were launched
-// with WINEDEBUG=+server, and later ones.
-func (p *Prefix) ServerTrace() (string, error) {
-	trace, err := os.ReadFile(p.log(serverLog))
-	return string(trace), err
-}
-
 // Prefixes are beside the template, with which they share files.
 const prefixPattern = "prefix-*"
 

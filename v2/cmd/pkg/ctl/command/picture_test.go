@@ -52,42 +52,6 @@ func TestWatch_Picture(t *testing.T) {
 
 func noon() time.Time { return time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// forty is a node with forty disks that pods use. Two of them hang.
-func forty() winsim.Model {
-	model := hungModel(40)
-	for i := range 40 {
-		disk := &model.Disks[4+i]
-		disk.Hanging, disk.Partitions[0].Volume.Used = i == 7 || i == 23, winsim.Size(i%9)*100*winsim.MiB
-		model.Files = append(model.Files, winsim.File{Path: fmt.Sprintf(`C:\var\log\pods\shop_web-%d_%s`, i, podUID(i))})
-	}
-	return model
-}
-
-// TestScreens keeps what terminals of two sizes show of nodes in trouble, to look at.
-func TestScreens(t *testing.T) {
-	for name, model := range map[string]winsim.Model{"broken": winsim.Broken(), "busy": winsim.Busy(), "forty": forty()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // disks hang
-			at := endpoint.Node{Dir: startNode(t, model).dir}
-			client := call.New(at, "")
-			defer client.Close()
-			node, err := inventory.Source{Client: client, Endpoints: &at, Host: "win-1", Now: noon}.Node(t.Context(), nil, true)
-			require.NoError(t, err)
-			for _, size := range []struct{ width, height int }{{80, 24}, {120, 40}} {
-				printer := &output.Printer{Format: output.Table}
-				drawn := node.Draw(printer, size.width)
-				for line := range strings.Lines(drawn) {
-					if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > size.width && !strings.Contains(line, "  csi-proxyctl ") { // commands are to copy
-						t.Errorf("%d characters: %s", n, line)
-					}
-				}
-				frame := live.View{In: strings.NewReader(""), Printer: printer, Now: noon}.Frame(node, size.width, size.height)
-				compare(t, fmt.Sprintf("testdata/screens/%s-%dx%d.txt", name, size.width, size.height), "csi-proxyctl watch:\n"+frame+"\n\ncsi-proxyctl node:\n"+drawn)
-			}
-		})
-	}
-}
-
 // The picture, in pixels. Fonts differ in the width of their characters, so each run of text is
 // stretched to the width of its cells.
 const (
