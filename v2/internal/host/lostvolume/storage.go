@@ -79,20 +79,28 @@ func (s *Storage) list(ctx context.Context, m win.Machine) {
 		s.notReady = SessionsNotReady(ctx, m, listed)
 	}
 	if s.notReady == "" {
-		s.each(ctx, len(raw), func(ctx context.Context, i int) error { return checkBlank(ctx, m, raw[i]) })
+		s.each(ctx, len(raw), func(ctx context.Context, i int) error { return checkRaw(ctx, m, raw[i]) })
 	}
 }
 
-// checkBlank fails for a disk whose table Windows may not have read.
-func checkBlank(ctx context.Context, m win.Machine, disk uint32) error {
+// checkRaw fails for a disk whose table Windows may not have read.
+func checkRaw(ctx context.Context, m win.Machine, disk uint32) error {
 	const head = 8 << 10 // the first two sectors, where a table begins
 	switch data, err := m.ReadDevice(ctx, win.PhysicalDrive(disk), 0, head); {
 	case err != nil:
 		return fmt.Errorf("disk %d looks raw and cannot be read: %s", disk, reason(err))
-	case len(bytes.Trim(data, "\x00")) > 0:
-		return fmt.Errorf("disk %d looks raw and is not blank", disk)
+	case mayHoldVolume(data):
+		return fmt.Errorf("disk %d looks raw, and begins like a partition table or a volume", disk)
 	}
 	return nil
+}
+
+// mayHoldVolume reports whether a disk begins like one with a partition table, or with a file system of Windows and no
+// table. All of them but ReFS end their first sector with 55 AA; a disk of LUKS or of a database does not.
+func mayHoldVolume(head []byte) bool {
+	const sector, large = 512, 4096
+	at := func(offset int, magic string) bool { return bytes.HasPrefix(head[min(offset, len(head)):], []byte(magic)) }
+	return at(sector-2, "\x55\xaa") || at(sector, "EFI PART") || at(large, "EFI PART") || at(3, "ReFS\x00")
 }
 
 // noteOffline notes the volumes of a disk that is offline. If another disk has a volume of that name, this one is a copy,

@@ -731,6 +731,21 @@ func TestStuckChange_Question(t *testing.T) {
 	})
 }
 
+// TestStuckChange_Silenced: a disk that does not even say its number keeps no other disk.
+func TestStuckChange_Silenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := newWindows()
+		w.disks[path2] = 4
+		w.hang(t, string(path1))
+		wantLeft(t, func(ctx context.Context) error { return m.UpdateDisk(ctx, path1) })
+		for object, stuck := range map[win.Device]bool{path1: true, path2: false, win.PhysicalDrive(4): false} {
+			if got, ok := m.StuckChange(t.Context(), string(object)); ok != stuck {
+				t.Errorf("%s: %+v, %v", object, got, ok)
+			}
+		}
+	})
+}
+
 // TestStuckChange_Session is known by its id.
 func TestStuckChange_Session(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

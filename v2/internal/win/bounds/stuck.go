@@ -83,7 +83,10 @@ func (b *Machine) disksOf(ctx context.Context, device string) (paths []win.Devic
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, locating{}, true), locateLimit)
 	defer cancel()
 	wanted, err := b.numbersOf(ctx, device)
-	if err != nil || len(wanted) == 0 {
+	switch _, isVolume := win.ParseVolumeID(device); {
+	case err != nil && !isVolume && !isNumber(device): // it is named by its path
+		return []win.Device{win.Device(device)}, nil, nil
+	case err != nil || len(wanted) == 0:
 		return nil, nil, err
 	}
 	devices, err := b.DiskDevices(ctx)

@@ -63,6 +63,7 @@ func (h *host) connect(ctx context.Context, login win.Login) error {
 			return err
 		}
 	}
+	set := h.secretSet.Load()
 	err = h.loginAsKnown(ctx, login)
 	if errors.Is(err, winerr.NotFound) && h.m.RefreshSendTargetPortal(ctx, login.Portal) == nil {
 		err = h.loginAsKnown(ctx, login) // it has come since the portal was asked
@@ -77,6 +78,10 @@ func (h *host) connect(ctx context.Context, login win.Login) error {
 		return winerr.As(winerr.Denied, opConnect, login.Target, err, denied(login.Auth))
 	case err != nil:
 		return failed(opConnect, login.Target, err)
+	}
+	if login.Auth == win.MutualCHAP && set != nil { // this is the login that it was set for
+		followed := *set - loginFollows
+		h.secretSet.CompareAndSwap(set, &followed)
 	}
 	return nil
 }

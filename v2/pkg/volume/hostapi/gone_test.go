@@ -90,10 +90,12 @@ var kept = map[string]func(*testing.T, *winsim.Node){
 		beside(winsim.Disk{Number: 9, Offline: true})(t, node)
 		must(t, node.FailDisk(9))
 	},
-	"offline, MBR":       beside(winsim.Disk{Offline: true, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{}}}),
-	"offline, dynamic":   beside(winsim.Disk{Offline: true, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "ldm-data"}}}),
-	"offline, in a pool": beside(winsim.Disk{Offline: true, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: win.PartitionSpaces.String()}}}),
-	"a disk is hidden":   beside(winsim.Disk{Hidden: true}),
+	"raw, with a boot sector": beside(winsim.Disk{Bytes: []winsim.Bytes{{Offset: 510, Text: "\x55\xaa"}}}),
+	"raw, ReFS":               beside(winsim.Disk{Bytes: []winsim.Bytes{{Offset: 3, Text: "ReFS\x00"}}}),
+	"offline, MBR":            beside(winsim.Disk{Offline: true, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{}}}),
+	"offline, dynamic":        beside(winsim.Disk{Offline: true, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "ldm-data"}}}),
+	"offline, in a pool":      beside(winsim.Disk{Offline: true, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: win.PartitionSpaces.String()}}}),
+	"a disk is hidden":        beside(winsim.Disk{Hidden: true}),
 	"no adapter can rescan": func(t *testing.T, node *winsim.Node) {
 		t.Helper()
 		must(t, node.DetachDisk(firstDisk))
@@ -164,8 +166,9 @@ func TestGone_NotGone(t *testing.T) {
 	for _, torn := range []string{"torn away", "iSCSI is connected, torn away"} { // the same nodes without trouble
 		wantGone(t, volumeapi.NewOn(inTrouble(t, torn)), mount)
 	}
-	node := inTrouble(t, "torn away") // two disks that hold none, or others
+	node := inTrouble(t, "torn away") // three disks that hold none, or others
 	beside(winsim.Disk{Offline: true})(t, node)
+	beside(winsim.Disk{Bytes: []winsim.Bytes{{Text: "LUKS\xba\xbe"}}})(t, node)
 	setOffline(t, node, firstDisk+1)
 	wantGone(t, volumeapi.NewOn(node), mount)
 	wantMounted(t, volumeapi.NewOn(win.Intercept(inTrouble(t, "offline"), func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
