@@ -2,30 +2,28 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"reflect"
 	"regexp"
+
+	"google.golang.org/grpc"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
-	filesystemclient "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	smbclient "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
-	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// byAPI is a driver that makes the calls of aws-ebs 1.63 in its order, with the clients of version v1.
+// byAPI is a driver that makes the calls of aws-ebs 1.63 in its order, in version v1.
 type byAPI struct {
-	disks   *diskclient.Client
-	volumes *volumeclient.Client
-	files   *filesystemclient.Client
-	shares  *smbclient.Client
+	disks   diskv1.DiskClient
+	volumes volumev1.VolumeClient
+	files   filesystemv1.FilesystemClient
+	shares  smbv1.SmbClient
+	conns   []*grpc.ClientConn
 }
 
 // notMounted is what aws-ebs looks for in the error for a path where nothing is mounted.
@@ -41,28 +39,31 @@ func openHosts(ctx context.Context, p *process) (verbs, error) {
 	return openAPI(ctx, own)
 }
 
+// connect connects to an endpoint.
+func (n *network) connect(ctx context.Context, group, version string) (*grpc.ClientConn, error) {
+	return client.Connect(ctx, group, apiversion.NewVersionOrPanic(version), client.WithDialer(func(ctx context.Context) (net.Conn, error) {
+		return n.dial(ctx, group, version)
+	}))
+}
+
 func openAPI(ctx context.Context, n *network) (byAPI, error) {
-	at := func(group string) client.Option {
-		return client.WithDialer(func(ctx context.Context) (net.Conn, error) { return n.dial(ctx, group, "v1") })
-	}
 	var a byAPI
-	var diskErr, volumeErr, filesErr, sharesErr error
-	a.disks, diskErr = diskclient.New(ctx, at("disk"))
-	a.volumes, volumeErr = volumeclient.New(ctx, at("volume"))
-	a.files, filesErr = filesystemclient.New(ctx, at("filesystem"))
-	a.shares, sharesErr = smbclient.New(ctx, at("smb"))
-	err := errors.Join(diskErr, volumeErr, filesErr, sharesErr)
-	if err != nil {
-		a.close()
+	for _, group := range []string{"disk", "volume", "filesystem", "smb"} {
+		conn, err := n.connect(ctx, group, "v1")
+		if err != nil {
+			a.close()
+			return byAPI{}, err
+		}
+		a.conns = append(a.conns, conn)
 	}
-	return a, err
+	a.disks, a.volumes = diskv1.NewDiskClient(a.conns[0]), volumev1.NewVolumeClient(a.conns[1])
+	a.files, a.shares = filesystemv1.NewFilesystemClient(a.conns[2]), smbv1.NewSmbClient(a.conns[3])
+	return a, nil
 }
 
 func (a byAPI) close() {
-	for _, c := range []interface{ Close() error }{a.disks, a.volumes, a.files, a.shares} {
-		if !reflect.ValueOf(c).IsNil() { // of those, some could not connect
-			_ = c.Close()
-		}
+	for _, conn := range a.conns {
+		_ = conn.Close()
 	}
 }
 
@@ -77,17 +78,31 @@ type byShare struct{ byAPI }
 
 func (v *volume) remote() string { return `\\` + v.server + `\` + v.share }
 
-func (s byShare) stage(ctx context.Context, v *volume) error {
-	if err := s.clear(ctx, v.staging()); err != nil {
-		return err
-	}
-	_, err := s.shares.NewSmbGlobalMapping(ctx, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.password()})
+// do makes a call whose answer says nothing.
+func do[Q, A any](ctx context.Context, call func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) error {
+	_, err := call(ctx, request)
 	return err
+}
+
+// inTurn takes steps until one fails.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s byShare) stage(ctx context.Context, v *volume) error {
+	return inTurn(func() error { return s.clear(ctx, v.staging()) }, func() error {
+		return do(ctx, s.shares.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.password()})
+	})
 }
 
 // unstage knows the share, which the driver reads from the link.
 func (s byShare) unstage(ctx context.Context, v *volume) error {
-	if _, err := s.shares.RemoveSmbGlobalMapping(ctx, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: v.remote()}); err != nil {
+	if err := do(ctx, s.shares.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: v.remote()}); err != nil {
 		return err
 	}
 	return s.rmdir(ctx, v.staging())
@@ -115,50 +130,49 @@ func (a byAPI) find(ctx context.Context, v *volume) (number uint32, err error) {
 }
 
 func (a byAPI) stage(ctx context.Context, v *volume) error {
-	if _, err := a.disks.Rescan(ctx, &diskv1.RescanRequest{}); err != nil {
+	if err := do(ctx, a.disks.Rescan, &diskv1.RescanRequest{}); err != nil {
 		return err
 	}
 	number, err := a.find(ctx, v)
 	if err != nil {
 		return err
 	}
-	if _, err := a.files.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: v.staging()}); err != nil {
+	if err := do(ctx, a.files.Mkdir, &filesystemv1.MkdirRequest{Path: v.staging()}); err != nil {
 		return err
 	}
 	if id, err := a.volumeAt(ctx, v.staging()); err != nil && !notMounted.MatchString(err.Error()) {
 		return err
 	} else if err == nil { // staged before
-		of, err := a.volumes.GetDiskNumberFromVolumeID(ctx, &volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
-		if err != nil || of.DiskNumber != number {
-			return fmt.Errorf("volume %s of disk %d is there, want disk %d: %w", id, of.GetDiskNumber(), number, err)
+		of, err := a.diskOf(ctx, id)
+		if err != nil || of != number {
+			return fmt.Errorf("volume %s of disk %d is there, want disk %d: %w", id, of, number, err)
 		}
 		return nil
 	}
-	if _, err := a.disks.PartitionDisk(ctx, &diskv1.PartitionDiskRequest{DiskNumber: number}); err != nil {
-		return err
-	}
-	if _, err := a.disks.SetDiskState(ctx, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: true}); err != nil {
-		return err
-	}
-	on, err := a.volumes.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
-	if err != nil {
-		return err
-	}
-	if len(on.VolumeIds) == 0 {
-		return fmt.Errorf("disk %d has no volume", number)
-	}
-	id := on.VolumeIds[0]
-	formatted, err := a.volumes.IsVolumeFormatted(ctx, &volumev1.IsVolumeFormattedRequest{VolumeId: id})
-	if err != nil {
-		return err
-	}
-	if !formatted.Formatted {
-		if _, err := a.volumes.FormatVolume(ctx, &volumev1.FormatVolumeRequest{VolumeId: id}); err != nil {
-			return err
+	id := ""
+	return inTurn(func() error { return do(ctx, a.disks.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number}) }, func() error {
+		return do(ctx, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: true})
+	}, func() error {
+		on, err := a.volumes.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
+		if err == nil && len(on.VolumeIds) == 0 {
+			return fmt.Errorf("disk %d has no volume", number)
 		}
-	}
-	_, err = a.volumes.MountVolume(ctx, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
-	return err
+		id = append(on.GetVolumeIds(), "")[0]
+		return err
+	}, func() error {
+		is, err := a.volumes.IsVolumeFormatted(ctx, &volumev1.IsVolumeFormattedRequest{VolumeId: id})
+		if err == nil && !is.Formatted {
+			_, err = a.volumes.FormatVolume(ctx, &volumev1.FormatVolumeRequest{VolumeId: id})
+		}
+		return err
+	}, func() error {
+		return do(ctx, a.volumes.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
+	})
+}
+
+func (a byAPI) diskOf(ctx context.Context, id string) (uint32, error) {
+	of, err := a.volumes.GetDiskNumberFromVolumeID(ctx, &volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
+	return of.GetDiskNumber(), err
 }
 
 func (a byAPI) volumeAt(ctx context.Context, path string) (string, error) {
@@ -180,17 +194,13 @@ func (a byAPI) clear(ctx context.Context, path string) error {
 }
 
 func (a byAPI) rmdir(ctx context.Context, path string) error {
-	_, err := a.files.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: path, Force: true})
-	return err
+	return do(ctx, a.files.Rmdir, &filesystemv1.RmdirRequest{Path: path, Force: true})
 }
 
 func (a byAPI) publish(ctx context.Context, v *volume, pod int) error {
-	target := v.targetPath(pod)
-	if err := a.clear(ctx, target); err != nil {
-		return err
-	}
-	_, err := a.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: v.staging(), TargetPath: target})
-	return err
+	return inTurn(func() error { return a.clear(ctx, v.targetPath(pod)) }, func() error {
+		return do(ctx, a.files.CreateSymlink, &filesystemv1.CreateSymlinkRequest{SourcePath: v.staging(), TargetPath: v.targetPath(pod)})
+	})
 }
 
 func (a byAPI) unpublish(ctx context.Context, v *volume, pod int) error {
@@ -204,32 +214,21 @@ func (a byAPI) unstage(ctx context.Context, v *volume) error {
 	case err != nil && !notMounted.MatchString(err.Error()):
 		return err
 	case err != nil:
+		v.saidGone.Store(true)
 		return a.clear(ctx, v.staging())
 	}
-	of, err := a.volumes.GetDiskNumberFromVolumeID(ctx, &volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
+	number, err := a.diskOf(ctx, id)
 	if err != nil {
 		return err
 	}
-	if _, err := a.volumes.UnmountVolume(ctx, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: v.staging()}); err != nil {
-		return err
-	}
-	if err := a.rmdir(ctx, v.staging()); err != nil {
-		return err
-	}
-	_, err = a.disks.SetDiskState(ctx, &diskv1.SetDiskStateRequest{DiskNumber: of.DiskNumber})
-	return err
+	return inTurn(func() error {
+		return do(ctx, a.volumes.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
+	}, func() error { return a.rmdir(ctx, v.staging()) }, func() error { return do(ctx, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number}) })
 }
 
 func (a byAPI) expand(ctx context.Context, v *volume, _ winsim.Size) error {
 	id, err := a.volumeAt(ctx, v.staging())
-	if err != nil {
-		return err
-	}
-	if _, err := a.disks.Rescan(ctx, &diskv1.RescanRequest{}); err != nil {
-		return err
-	}
-	_, err = a.volumes.ResizeVolume(ctx, &volumev1.ResizeVolumeRequest{VolumeId: id})
-	return err
+	return inTurn(func() error { return err }, func() error { return do(ctx, a.disks.Rescan, &diskv1.RescanRequest{}) }, func() error { return do(ctx, a.volumes.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id}) })
 }
 
 // stats has no deadline, as that of gcp-pd.

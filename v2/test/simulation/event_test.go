@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -13,18 +14,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// event is something that befalls the node between two calls. Do says what it did, or nothing if it cannot happen now, and
-// what ends it.
+// event befalls the node between two calls. Do says what it did, or nothing if it cannot happen now, and what ends it.
 type event struct {
 	weight int
 	do     func(r *run) (text string, end func())
-}
-
-// repair ends an event.
-type repair struct {
-	due  time.Time
-	text string
-	do   func()
 }
 
 var events = []event{
@@ -43,26 +36,45 @@ var events = []event{
 	{2, stepClock},
 	{6, passTime},
 	{8, failCall},
-	{6, slowCall},
+	{8, slowCall},
 	{4, cancelVerb},
 	{2, attachOther},
 	{2, endSessions},
 	{3, useElsewhere},
-	{3, formatFirst},
+	{4, formatFirst},
 }
 
-// befall lets something befall the node, if the seed says so.
+// repair ends an event.
+type repair struct {
+	due  time.Time
+	text string
+	do   func()
+}
+
+// befall lets something befall the node, if the seed says so. Half of the events wait until a verb is about to change
+// something, and are about its volume.
 func (r *run) befall() {
-	if r.ending || r.rest > 0 {
-		r.rest--
+	if r.rest--; r.ending || r.rest > 0 {
 		return
 	}
-	r.rest = r.random.IntN(r.restLimit)
+	if r.patience > 0 {
+		r.patience--
+		if r.aim = r.nextChange(); r.aim == nil && r.patience > 0 {
+			return
+		}
+	} else if r.random.IntN(2) == 0 {
+		r.patience = r.restLimit
+		return
+	}
+	r.rest, r.patience = r.random.IntN(r.restLimit), 0
 	total := 0
 	for _, e := range events {
 		total += e.weight
 	}
 	n, ends := r.random.IntN(total), time.Duration(1+r.random.IntN(600))*time.Second
+	if r.random.IntN(4) == 0 {
+		ends *= 5
+	}
 	at := slices.IndexFunc(events, func(e event) bool {
 		n -= e.weight
 		return n < 0
@@ -73,6 +85,7 @@ func (r *run) befall() {
 		return
 	}
 	text, end := events[at].do(r)
+	r.aim = nil
 	r.settle()
 	if text == "" {
 		return
@@ -82,7 +95,22 @@ func (r *run) befall() {
 	if end != nil {
 		r.repairs = append(r.repairs, repair{time.Now().Add(ends), text, end})
 	}
-	r.forget()
+	r.hasBefallen()
+}
+
+// hasBefallen is called when something other than a call may have changed the state of disks.
+func (r *run) hasBefallen() { r.disks, r.befell = nil, time.Now() }
+
+// nextChange is a change that a verb is about to make: one of four.
+func (r *run) nextChange() *waiter {
+	for _, w := range r.waitingCalls() {
+		if w.verb != "" && changes(w.call) && !w.spared {
+			if w.spared = true; r.random.IntN(4) == 0 {
+				return w
+			}
+		}
+	}
+	return nil
 }
 
 // repair ends the events that are due.
@@ -93,7 +121,7 @@ func (r *run) repair() {
 			r.note("END of: %s", p.text)
 			p.do()
 			r.settle()
-			r.forget()
+			r.hasBefallen()
 			continue
 		}
 		i++
@@ -103,6 +131,9 @@ func (r *run) repair() {
 // someDisk chooses a volume whose disk is here.
 func (r *run) someDisk() (*volume, uint32) {
 	v := pickOne(r.random, slices.Concat(r.world.others, r.world.volumes)...)
+	if r.aim != nil {
+		v = r.volumeNamed(volumeOf(r.aim.verb))
+	}
 	number, ok := r.here(v.serial)
 	if v.serial == "" || !ok {
 		return nil, 0
@@ -131,6 +162,11 @@ func exchangeDisk(r *run) (string, func()) {
 		return "", nil
 	}
 	v := pickOne(r.random, victims...)
+	if r.aim != nil {
+		if own := r.volumeNamed(volumeOf(r.aim.verb)); slices.Contains(victims, own) {
+			v = own
+		}
+	}
 	number, _ := r.here(v.serial)
 	other := r.world.absent[0]
 	if r.node.DetachDisk(number) != nil {
@@ -164,18 +200,11 @@ func loseDisk(r *run) (string, func()) {
 	return fmt.Sprintf("the disk of %s, %d, leaves", v.name, number), r.comesBack(v)
 }
 
-// heals notes for how long a disk has hung.
-func (v *volume) heals() {
-	if !v.hungAt.IsZero() {
-		v.hungFor, v.hungAt = max(v.hungFor, time.Since(v.hungAt)), time.Time{}
-	}
-}
-
-// heal heals the disk of a volume, where it is.
+// healDisk heals the disk of a volume, where it is, and notes for how long it has hung.
 func (r *run) healDisk(v *volume) func() {
 	return func() {
 		v.troubled++
-		v.heals()
+		v.hungFor, v.hungAt, v.badAt = max(v.hungFor, since(v.hungAt)), time.Time{}, time.Time{}
 		if number, ok := r.here(v.serial); ok {
 			_ = r.node.HealDisk(number)
 		}
@@ -187,7 +216,7 @@ func hangDisk(r *run) (string, func()) {
 	if v == nil || r.node.HangDisk(number) != nil {
 		return "", nil
 	}
-	v.hungAt = time.Now()
+	v.hungAt, v.badAt = time.Now(), time.Now()
 	return fmt.Sprintf("the disk of %s, %d, hangs", v.name, number), r.healDisk(v)
 }
 
@@ -196,7 +225,7 @@ func failDisk(r *run) (string, func()) {
 	if v == nil || r.node.FailDisk(number) != nil {
 		return "", nil
 	}
-	v.loss = true
+	v.loss, v.badAt = true, time.Now()
 	return fmt.Sprintf("the disk of %s, %d, fails", v.name, number), r.healDisk(v)
 }
 
@@ -245,6 +274,10 @@ func tearVolume(r *run) (string, func()) {
 	return fmt.Sprintf("the first sector of %s is lost", v.name), nil
 }
 
+func all(*volume) bool        { return true }
+func onServer(v *volume) bool { return v.server != "" }
+func onTarget(v *volume) bool { return v.target != "" }
+
 // trouble counts what befalls all volumes that have something in common.
 func (r *run) trouble(of func(*volume) bool) (found bool) {
 	for _, v := range r.world.volumes {
@@ -257,36 +290,34 @@ func (r *run) trouble(of func(*volume) bool) (found bool) {
 }
 
 func loseServer(r *run) (string, func()) {
-	onServer := func(v *volume) bool { return v.server != "" }
-	if !r.trouble(onServer) {
+	down := func(down bool) {
+		r.trouble(onServer)
+		_ = r.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = down })
+	}
+	if !slices.ContainsFunc(r.world.volumes, onServer) {
 		return "", nil
 	}
-	down := func(down bool) func(*winsim.SMBServer) { return func(s *winsim.SMBServer) { s.Down = down } }
-	_ = r.node.ChangeSMBServer("files", down(true))
-	return "the server goes", func() {
-		r.trouble(onServer)
-		_ = r.node.ChangeSMBServer("files", down(false))
-	}
+	down(true)
+	return "the server goes", func() { down(false) }
 }
 
 func losePortal(r *run) (string, func()) {
-	onTarget := func(v *volume) bool { return v.target != "" }
-	if !r.trouble(onTarget) {
+	if !slices.ContainsFunc(r.world.volumes, onTarget) {
 		return "", nil
 	}
 	which := pickOne(r.random, portal, portal2)
-	_ = r.node.SetISCSIPortalDown(which, true)
+	down := func(down bool) {
+		r.trouble(onTarget)
+		_ = r.node.SetISCSIPortalDown(which, down)
+	}
+	down(true)
 	for _, v := range r.world.volumes {
 		v.loss = v.loss || onTarget(v)
 	}
-	return "the portal " + which + " goes", func() {
-		r.trouble(onTarget)
-		_ = r.node.SetISCSIPortalDown(which, false)
-	}
+	return "the portal " + which + " goes", func() { down(false) }
 }
 
 func changePassword(r *run) (string, func()) {
-	onServer := func(v *volume) bool { return v.server != "" }
 	if !r.trouble(onServer) {
 		return "", nil
 	}
@@ -294,8 +325,6 @@ func changePassword(r *run) (string, func()) {
 	_ = r.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = r.password() })
 	return "the password of the share changes", nil
 }
-
-func all(*volume) bool { return true }
 
 func killDaemon(r *run) (string, func()) {
 	r.trouble(all)
@@ -306,6 +335,9 @@ func killDaemon(r *run) (string, func()) {
 
 func killDriver(r *run) (string, func()) {
 	d := pickOne(r.random, r.world.drivers...)
+	if r.aim != nil {
+		d = r.volumeNamed(volumeOf(r.aim.verb)).driver
+	}
 	r.trouble(func(v *volume) bool { return v.driver == d })
 	d.process.kill()
 	r.settle()
@@ -352,16 +384,25 @@ func passTime(r *run) (string, func()) {
 	return fmt.Sprintf("nothing answers for %s", d), nil
 }
 
-// someCall chooses a call that waits, and the volume it is for.
-func (r *run) someCall() *waiter {
+// waitingCalls are the calls that wait.
+func (r *run) waitingCalls() []*waiter {
 	r.mu.Lock()
 	calls := slices.DeleteFunc(slices.Clone(r.waiting), func(w *waiter) bool { return w.process == nil || w.code != 0 || w.delay != 0 })
 	r.mu.Unlock()
+	slices.SortStableFunc(calls, (*waiter).compare)
+	return calls
+}
+
+// someCall chooses a call that waits, and the volume it is for.
+func (r *run) someCall() *waiter {
+	calls := r.waitingCalls()
 	if len(calls) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(calls, (*waiter).compare)
 	w := pickOne(r.random, calls...)
+	if r.aim != nil {
+		w = r.aim
+	}
 	forAll := w.verb == "" || len(w.call.Args()) == 0 // one asks for all
 	r.trouble(func(v *volume) bool { return forAll || v.name == volumeOf(w.verb) })
 	return w
@@ -369,26 +410,31 @@ func (r *run) someCall() *waiter {
 
 func failCall(r *run) (string, func()) {
 	anyway, ofDisk := pickOne[winerr.Code](r.random, 5, 32), pickOne[winerr.Code](r.random, 5, 21, 32, 121, 1117, 1167)
+	ofServer := pickOne[winerr.Code](r.random, 53, 67, 1219, 1326)
 	w := r.someCall()
 	if w == nil {
 		return "", nil
 	}
-	code := ofDisk
-	if w.call.HangsOn().Kind == win.ReachFile { // on drive C:
-		code = anyway
+	switch {
+	case strings.Contains(w.call.Method, "SMB"):
+		w.code = ofServer
+	case w.call.HangsOn().Kind == win.ReachFile: // on drive C:
+		w.code = anyway
+	default:
+		w.code = ofDisk
 	}
-	w.code = code
-	for _, v := range r.world.volumes {
-		v.failed = v.failed || w.verb == "" || v.name == volumeOf(w.verb)
-	}
-	return fmt.Sprintf("%s will fail with %d", w.text, uint32(code)), nil
+	return fmt.Sprintf("%s will fail with %d", w.text, uint32(w.code)), nil
 }
 
+// slowCall makes a call take longer, and sometimes longer than its caller waits.
 func slowCall(r *run) (string, func()) {
-	delay := time.Duration(1+r.random.IntN(90)) * time.Second
+	delay, times := time.Duration(1+r.random.IntN(90))*time.Second, time.Duration(1+9*r.random.IntN(2))
 	w := r.someCall()
 	if w == nil {
 		return "", nil
+	}
+	if w.call.HangsOn().Kind != win.ReachFile { // on drive C:
+		delay *= times
 	}
 	w.delay = delay
 	r.trouble(all) // it may be about what all need

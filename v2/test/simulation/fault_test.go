@@ -13,14 +13,19 @@ import (
 
 // faults are faults that the product once had, each as a change that brings it back. docs/testing.md has their table.
 var faults = []struct{ name, file, from, to string }{
+	{"lost boot sector", "pkg/volume/hostapi/formatted.go", "return isEmpty, h.refuseForeign(ctx, op, id)", "return isEmpty, nil"},
+	{"format after others", "pkg/volume/hostapi/format.go", "options.Force = h.formatOver", "options.Force = true"},
+	{"another disk in Stage", "pkg/disk/hostapi/target.go", "if is == (MustBe{}) {", "if is.VolumeID == \"\" {"},
+	{"another disk in Unstage", "pkg/disk/hostapi/target.go", "if is == (MustBe{}) {", "if is == (MustBe{}) || is.VolumeID != \"\" {"},
+	{"no deadline", "internal/win/bounds/bounds.go", "questionLimit = 2 * time.Minute", "questionLimit = 999 * time.Hour"},
 	{"late offline", "internal/host/diskprobe/diskprobe.go", "	if !found {", "	if _ = found; true {"},
 	{"late logout", "pkg/iscsi/hostapi/connect.go", "session.ID.String()); found {", `session.ID.String()); found && stuck.Doing == "" {`},
-	{"a stuck flush keeps its volume", "pkg/volume/hostapi/unmount.go", "(stuck.Silent >= silenceLimit || again)", "stuck.Silent < 0 && !again"},
 	{"early loss", "pkg/volume/hostapi/unmount.go", "silenceLimit = 6 * time.Minute", "silenceLimit = 10 * time.Second"},
+	{"a stuck flush", "pkg/volume/hostapi/unmount.go", "(stuck.Silent >= silenceLimit || again)", "stuck.Silent < 0 && !again"},
 	{"loss of one flush", "pkg/volume/hostapi/unmount.go", "if first, _ := before.(lastFlush); found &&", "if first, _ := before.(lastFlush); !found ||"},
-	{"no deadline", "internal/win/bounds/bounds.go", "questionLimit = 2 * time.Minute", "questionLimit = 999 * time.Hour"},
-	{"a search for each question", "internal/host/lostvolume/lostvolume.go", "r.any && now-r.begun < rescanPause", "false"},
-	{"one look for a disk that left", "internal/host/lostvolume/lostvolume.go", "notReady != \"\" || search.Value.Volumes[id]", `notReady == "-"`},
+	{"a failing flush", "pkg/volume/hostapi/flush.go", "case winerr.IODevice, ", "case "},
+	{"absent is gone", "internal/host/lostvolume/lostvolume.go", "notReady != \"\" || search.Value.Volumes[id]", `notReady == "-"`},
+	{"others are offline", "internal/host/lostvolume/storage.go", "case attributes.Offline && named:", "case attributes.Offline && named && id.Number == 0:"},
 }
 
 var fault = flag.String("fault", "", "look for seeds that find the mended fault of this `name`, or for all")

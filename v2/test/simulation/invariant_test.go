@@ -66,6 +66,7 @@ type question struct {
 	began    time.Time
 	ended    time.Time
 	troubled int
+	mounted  bool            // something was at the staging path
 	ctx      context.Context //nolint:containedctx // the kubelet's
 	cancel   context.CancelFunc
 }
@@ -73,7 +74,7 @@ type question struct {
 // ask begins a question.
 func (r *run) ask(q *question) {
 	q.ctx, q.cancel = context.WithTimeout(context.Background(), callLimit)
-	q.began, q.troubled = time.Now(), q.volume.troubled
+	q.began, q.troubled, q.mounted = time.Now(), q.volume.troubled, !r.empty(q.volume.staging())
 	r.asked = append(r.asked, q)
 }
 
@@ -84,7 +85,7 @@ func (r *run) answered(q *question, err error) {
 	v, well := q.volume, q.troubled == q.volume.troubled && q.volume.sound(r)
 	if err != nil {
 		r.mustNotHoldSecrets(err.Error())
-		if _, isMounter := v.driver.process.verbs.(byMounter); isMounter && failure.ClassOf(err) == failure.Internal && !strings.Contains(err.Error(), "the device reported") && !errors.Is(err, context.Canceled) {
+		if v.isMounters() && failure.ClassOf(err) == failure.Internal && !strings.Contains(err.Error(), "the device reported") && !errors.Is(err, context.Canceled) {
 			r.fail(invariant5, "the error of %s %s has no class: %v", q.verb, v.name, err)
 		}
 	}
@@ -113,6 +114,12 @@ func (r *run) answered(q *question, err error) {
 		r.took[verb] = max(r.took[verb], took)
 	case v.troubled == 0:
 		r.fail(invariant5, "%s %s failed, and nothing befell it: %v", q.verb, v.name, err)
+	}
+	if bad := min(since(v.badAt), since(r.befell)); q.verb == "unstage" && err != nil && bad > patience {
+		r.fail(invariant5, "%s cannot be unstaged although its disk has failed or hung for %s: %v", v.name, bad, err)
+	}
+	if _, here := r.here(v.serial); v.saidGone.Swap(false) && here && q.mounted && q.troubled == v.troubled {
+		r.fail(invariant6, "%s said that %s is not mounted, and its disk is there:\n%s", q.verb, v.name, r.node.Tree(v.staging()))
 	}
 	if err != nil {
 		return
@@ -170,7 +177,7 @@ func (r *run) staged(v *volume, well bool) {
 		r.fail(invariant7, "%s was staged, and the node does not have it: %v", v.name, err)
 	}
 	if v.sound(r) {
-		v.loss, v.failed, v.hungFor = false, false, 0
+		v.loss, v.flushErrors, v.hungFor = false, 0, 0
 	}
 	r.shows(v, v.staging(), well)
 }
@@ -180,7 +187,8 @@ func (r *run) shows(v *volume, path string, well bool) {
 	before, beforeErr := r.truth(v)
 	text := fmt.Sprintf("%s at %s", v.name, time.Since(r.began))
 	if err := r.node.WriteFile(path+`\`+dataFile, text); err != nil {
-		if _, isMounter := v.driver.process.verbs.(byMounter); well && isMounter { // others link to what a restart has taken, and mount what is read-only
+		// Others link to what a restart has taken, and mount what is read-only.
+		if d, _ := r.disk(v.serial); well && (v.isMounters() || path == v.staging() && !d.ReadOnly) {
 			r.fail(invariant7, "%s is at %s, and cannot be written to: %v", v.name, path, err)
 		}
 		return
@@ -196,18 +204,21 @@ func (r *run) shows(v *volume, path string, well bool) {
 	}
 }
 
-// silence is how long a disk does not answer before what is not on it counts as lost.
-const silence = 6 * time.Minute
+// silence is how long a disk does not answer before what is not on it counts as lost. Patience is how long a volume can stay
+// staged because of its disk: silence, and some attempts of the kubelet.
+const (
+	silence  = 6 * time.Minute
+	patience = 20 * time.Minute
+)
 
 // unstaged checks that what was written last is on the disk, and that the disk is as its driver wants it.
 func (r *run) unstaged(v *volume, well bool) {
-	_, isMounter := v.driver.process.verbs.(byMounter)
-	if d, ok := r.disk(v.serial); ok && well && v.target == "" && v.written != "" && !d.Offline && (isMounter && v.offline || !isMounter && v.troubled == 0) && !r.node.Exists(elsewhere) {
+	if d, ok := r.disk(v.serial); ok && well && v.target == "" && v.written != "" && !d.Offline && (v.isMounters() && v.offline || !v.isMounters() && v.troubled == 0) && !r.node.Exists(elsewhere) {
 		r.fail(invariant7, "%s was unstaged, and its disk is online", v.name)
 	}
 	said := r.lossSaid(v)
-	if hung := max(v.hungFor, since(v.hungAt)); said && !v.loss && !v.failed && hung < silence {
-		r.fail(invariant6, "what was written to %s counts as lost, and its disk was silent for %s", v.name, hung)
+	if hung := max(v.hungFor, since(v.hungAt)); said && !v.loss && v.flushErrors < 2 && hung < silence {
+		r.fail(invariant6, "what was written to %s counts as lost after %d errors, and its disk was silent for %s", v.name, v.flushErrors, hung)
 	}
 	if v.written != "" {
 		if v.serial != "" && !v.flushed && !v.loss && !said {
@@ -249,9 +260,7 @@ func (r *run) check() {
 		if reads(w.verb) {
 			r.fail(invariant6, "%s", w)
 		}
-		if w.err == nil {
-			r.hasHappened(w)
-		}
+		r.hasHappened(w)
 	}
 	if !changed {
 		return
@@ -306,13 +315,25 @@ func (r *run) hasHappened(w *waiter) {
 		}
 		switch w.call.Method {
 		case "FlushVolume":
-			v.flushed = v.flushed || w.admitted > v.writtenAt
+			if w.err != nil {
+				v.flushErrors++
+			} else if v.flushErrors = 0; w.admitted > v.writtenAt {
+				v.flushed = true
+			}
 		case "Format", "FormatLegacy":
-			if v.stable != "" || v.written != "" {
+			if w.err == nil && v.stable+v.written != "" {
 				r.fail(invariant2, "%s had %q and %q, and was formatted: %s", v.name, v.stable, v.written, w)
 			}
 		}
 	}
+}
+
+// volumeNamed is the volume with a name, or nil.
+func (r *run) volumeNamed(name string) *volume {
+	if i := slices.IndexFunc(r.world.volumes, func(v *volume) bool { return v.name == name }); i >= 0 {
+		return r.world.volumes[i]
+	}
+	return nil
 }
 
 // volumeOn is the volume on a disk, or none.
@@ -332,9 +353,6 @@ func (r *run) ownerOf(serial string) string {
 	}
 	return "others"
 }
-
-// forget is called when something other than a call may change the state of disks.
-func (r *run) forget() { r.disks = nil }
 
 // diskStates are what requests can change of the disks that are here, by serial number.
 func (r *run) diskStates() map[string]string {

@@ -8,6 +8,7 @@ import (
 // knownFaults are faults of the product that are not mended yet: how they show, and what they are. Who mends one deletes
 // its row. 'go test -known=false' finds them.
 var knownFaults = []struct{ invariant, says, what string }{
+	{"I5", ": offline disk", "a disk that begins to hang when it is taken offline, after the flush, keeps its volume staged until it answers"},
 	{"I4", "session with", "the driver dies in Stage, or two volumes of a target are unstaged at once: the session stays"},
 	{"I4", "mapping of", "the driver dies in Stage, or a folder cannot be searched for links: the mapping stays"},
 }

@@ -1,10 +1,13 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -17,47 +20,54 @@ const (
 	maxBackoff   = 2*time.Minute + 2*time.Second
 )
 
-// live takes a volume through its life, as the kubelet, the controller and the pods do, once or twice.
-func (r *run) live(v *volume, random *rand.Rand) {
-	for round := range 1 + random.IntN(2) {
-		time.Sleep(time.Duration(random.IntN(20)) * time.Second)
+// live takes a volume through its life, as the kubelet, the controller and the pods do, once or twice. A pod may come back
+// before the volume could be unstaged.
+func (r *run) live(v *volume) {
+	for round := range 1 + v.random.IntN(2) {
+		time.Sleep(time.Duration(v.random.IntN(20)) * time.Second)
 		r.step("the controller attaches "+v.name, func() { r.attach(v) })
-		users := 0
-		if r.persist(v, "stage", 2+random.IntN(6), verbs.stage) {
-			users = 1 + random.IntN(len(v.pods))
+		r.runPods(v, round)
+		for back := 0; back < 2 && v.random.IntN(2) == 0 && !r.persist(v, "unstage", 1+v.random.IntN(4), unstage); back++ {
+			r.runPods(v, round)
 		}
-		for pod := range users {
-			if r.publish(v, pod, 2+random.IntN(4)) {
-				r.write(v, pod, fmt.Sprintf("%s round %d pod %d", v.name, round, pod))
-			}
-		}
-		time.Sleep(time.Duration(random.IntN(300)) * time.Second)
-		if users > 0 {
-			r.use(v, 0, random, round)
-		}
-		for pod := range users {
-			r.step(fmt.Sprintf("pod %d of %s ends", pod, v.name), func() { v.pods[pod] = podUse{} })
-			r.until(v, "unpublish", func(d verbs, ctx context.Context, v *volume) error { return d.unpublish(ctx, v, pod) })
-			r.step("the kubelet removes the folders of a pod", func() { r.removeEmpty(parentOf(v.targetPath(pod)), pods) })
-			if pod+1 < users { // the others go on
-				r.use(v, pod+1, random, round)
-			}
-		}
-		r.until(v, "unstage", func(d verbs, ctx context.Context, v *volume) error {
-			if err := d.unstage(ctx, v); err != nil || r.empty(v.staging()) {
-				return err
-			}
-			return errKept
-		})
+		r.until(v, "unstage", unstage)
 		r.step("the controller detaches "+v.name, func() { r.detach(v) })
 	}
 }
 
-// use is what happens while pods use the volume, from the first that still does.
-func (r *run) use(v *volume, first int, random *rand.Rand, round int) {
+func unstage(d verbs, ctx context.Context, v *volume) error {
+	if err := d.unstage(ctx, v); err != nil || v.run.empty(v.staging()) {
+		return err
+	}
+	return errKept
+}
+
+// runPods stages a volume, and publishes it for one or two pods, which end in any order.
+func (r *run) runPods(v *volume, round int) {
+	var running []int
+	if r.persist(v, "stage", 2+v.random.IntN(6), verbs.stage) {
+		running = v.random.Perm(len(v.pods))[:1+v.random.IntN(len(v.pods))]
+	}
+	for _, pod := range slices.Sorted(slices.Values(running)) {
+		if r.publish(v, pod, 2+v.random.IntN(4)) {
+			r.write(v, pod, fmt.Sprintf("%s round %d pod %d", v.name, round, pod))
+		}
+	}
+	time.Sleep(time.Duration(v.random.IntN(300)) * time.Second)
+	for i, pod := range running { // the others go on
+		r.use(v, running[len(running)-1], round)
+		r.step(fmt.Sprintf("pod %d of %s ends", pod, v.name), func() { v.pods[pod] = podUse{} })
+		r.until(v, "unpublish", func(d verbs, ctx context.Context, v *volume) error { return d.unpublish(ctx, v, pod) })
+		r.step("the kubelet removes the folders of a pod", func() { r.removeEmpty(parentOf(v.targetPath(running[i])), pods) })
+	}
+}
+
+// use is what happens while pods use the volume, of which one is asked for its size.
+func (r *run) use(v *volume, pod, round int) {
+	random := v.random
 	if random.IntN(2) == 0 {
 		_ = r.attempt(v, "stats", func(d verbs, ctx context.Context, v *volume) error {
-			total, err := d.stats(ctx, v, first)
+			total, err := d.stats(ctx, v, pod)
 			if err == nil && v.server == "" && (total > int64(v.size) || total < int64(winsim.GiB-64*winsim.MiB)) {
 				return fmt.Errorf("%w: %d bytes of %d", errUntrue, total, v.size)
 			}
@@ -81,7 +91,7 @@ func (r *run) use(v *volume, first int, random *rand.Rand, round int) {
 		}
 		time.Sleep(time.Duration(random.IntN(200)) * time.Second)
 	}
-	if _, refuses := v.driver.process.verbs.(byMounter); refuses && random.IntN(4) == 0 {
+	if v.isMounters() && random.IntN(4) == 0 {
 		_ = r.attempt(v, "unstage-early", func(d verbs, ctx context.Context, v *volume) error { return d.unstage(ctx, v) })
 	}
 	if random.IntN(4) == 0 { // a kubelet that restarts stages again what is staged
@@ -123,13 +133,28 @@ func (r *run) until(v *volume, verb string, do func(verbs, context.Context, *vol
 	}
 }
 
-// attempt makes one call of CSI.
+// attempt makes one call of CSI, and sometimes two at once, which the mounter takes.
 func (r *run) attempt(v *volume, verb string, do func(verbs, context.Context, *volume) error) error {
 	name := verb + " " + v.name
 	q := &question{volume: v, verb: verb}
 	r.step("the kubelet calls "+name, func() { r.ask(q) })
 	defer q.cancel()
-	err := v.driver.do(during(q.ctx, name), func(ctx context.Context, d verbs) error { return do(d, ctx, v) })
+	errs := make([]error, 1)
+	if v.isMounters() && v.random.IntN(8) == 0 {
+		errs = make([]error, 2)
+	}
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() {
+			errs[i] = v.driver.do(during(q.ctx, name), func(ctx context.Context, d verbs) error { return do(d, ctx, v) })
+		})
+	}
+	all.Wait()
+	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // nobody knows which was first
+	err := cmp.Or(errs...)
+	if verb == "unstage-early" && slices.Contains(errs, nil) {
+		err = nil
+	}
 	q.ended = time.Now()
 	r.step(fmt.Sprintf("the answer to %s: %s", name, r.short(err)), func() { r.answered(q, err) })
 	return err

@@ -42,8 +42,12 @@ type run struct {
 
 	events  int // so far
 	repairs []repair
-	ending  bool // no more events
-	rest    int  // steps until the next event
+	ending  bool      // no more events
+	rest    int       // steps until the next event
+	befell  time.Time // when the last one began or ended
+
+	aim      *waiter // the call that the event is about
+	patience int     // for how many steps the event waits for one
 
 	network    *network
 	names      map[string]string // of volumes, see nameOf
@@ -79,8 +83,9 @@ type waiter struct {
 	left     <-chan struct{} // closed when the caller leaves; nil if that does not count
 	admitted int             // the period in which it went on
 
-	code  winerr.Code // with which the call fails instead
-	delay time.Duration
+	code   winerr.Code // with which the call fails instead
+	delay  time.Duration
+	spared bool // from an event that has waited for a call
 }
 
 type verbKey struct{}
@@ -204,7 +209,7 @@ func (p *process) carryOut(ctx context.Context, c *win.Call, next func(context.C
 	c.Resumed = func() { late(", which hung,") }
 	switch {
 	case w.code != 0:
-		return w.code
+		next = func(context.Context) error { return w.code }
 	case w.delay > 0:
 		select {
 		case <-time.After(w.delay):
@@ -297,7 +302,7 @@ func (r *run) loop(done func() bool) {
 		if w.call != nil && changes(w.call) && r.disks == nil {
 			r.disks = r.diskStates()
 		} else if w.call == nil {
-			r.forget()
+			r.disks = nil
 		}
 		for _, w := range picked {
 			close(w.goOn)

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -22,12 +21,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/prototext"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/client"
-	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 )
@@ -136,10 +132,11 @@ func (r *run) play() {
 	before := r.leftovers()
 	r.users.Store(int64(len(r.world.volumes)))
 	for i, v := range r.world.volumes {
+		v.random = rand.New(rand.NewPCG(r.seed, uint64(2+i)))
 		r.running.Go(func() {
 			defer r.signal()
 			defer r.users.Add(-1)
-			r.live(v, rand.New(rand.NewPCG(r.seed, uint64(2+i))))
+			r.live(v)
 		})
 	}
 	r.running.Go(func() { r.look(rand.New(rand.NewPCG(r.seed, 1000))) })
@@ -210,17 +207,11 @@ func (r *run) settle() { synctest.Wait() }
 
 // describeNode is what csi-proxyctl node asks for.
 func (r *run) describeNode(ctx context.Context) (string, error) {
-	conn, err := client.Connect(ctx, "system", apiversion.NewVersionOrPanic("v1alpha1"), client.WithDialer(func(ctx context.Context) (net.Conn, error) {
-		return r.network.dial(ctx, "system", "v1alpha1")
-	}))
+	conn, err := r.network.connect(ctx, "system", "v1alpha1")
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	return describeWith(ctx, conn)
-}
-
-func describeWith(ctx context.Context, conn grpc.ClientConnInterface) (string, error) {
 	is, err := extensionv1.NewInspectorClient(conn).DescribeNode(ctx, &extensionv1.DescribeNodeRequest{})
 	return prototext.Format(is), err
 }

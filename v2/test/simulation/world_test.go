@@ -2,8 +2,10 @@ package simulation
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
@@ -52,17 +54,26 @@ type volume struct {
 	writtenAt int    // the period of the last write
 	loss      bool   // the run caused one
 	left      bool   // its disk has left while it was used
-	failed    bool   // calls of it have failed
 	hungAt    time.Time
 	hungFor   time.Duration // at most
+	badAt     time.Time     // since when its disk hangs or fails
 	troubled  int           // counts what befell it
-	run       *run
+	random    *rand.Rand    // of its life
+
+	flushErrors int         // in a row, since it was staged
+	saidGone    atomic.Bool // to its driver, in Unstage
+	run         *run
 }
 
 // pod is a place at which a volume is published.
 type podUse struct {
 	uses  bool // from the OK of Publish until Unpublish begins
 	wrote bool
+}
+
+// isMounters reports whether its driver uses the mounter. The others speak the API of the daemon.
+func (v *volume) isMounters() bool {
+	return v.driver.name == "mounter-library" || v.driver.name == "mounter-daemon"
 }
 
 func (v *volume) staging() string { return plugins + `\` + v.name + `\globalmount` }
