@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,55 +33,27 @@ type exception struct {
 
 // kinds of exceptions; exceptions.txt says what they mean.
 const (
-	fails = "fails"
 	slow  = "slow"
 	apart = "apart"
 	here  = "here"
 	unix  = "unix"
 )
 
-// parseExceptions reads a list of exceptions, and the problems of those that it cannot read.
+// parseExceptions reads a list of exceptions, and the lines that it cannot read.
 func parseExceptions(list string) (all []exception, problems []error) {
 	for number, line := range strings.Split(list, "\n") {
 		text, reason, _ := strings.Cut(line, "#")
 		fields := strings.Fields(text)
-		complain := func(format string, args ...any) {
-			problems = append(problems, fmt.Errorf("exceptions.txt:%d: "+format, append([]any{number + 1}, args...)...))
-		}
-		switch {
-		case len(fields) == 0:
+		if len(fields) == 0 {
 			continue
-		case len(fields) != 3:
-			complain("a line has a package, a kind, and a test or a file")
+		}
+		if len(fields) != 3 || strings.TrimSpace(reason) == "" || !slices.Contains([]string{slow, apart, here, unix}, fields[1]) {
+			problems = append(problems, fmt.Errorf("exceptions.txt:%d: a line has a package, a kind, a test or a file, and # with the reason", number+1))
 			continue
-		case strings.TrimSpace(reason) == "":
-			complain("a line ends with # and the reason")
-		case !slices.Contains([]string{fails, slow, apart, here, unix}, fields[1]):
-			complain("there is no kind %q", fields[1])
-		case fields[1] == fails && fields[2] == "*":
-			complain("name the tests that fail")
-		case fields[1] == unix && fields[2] != "*" && !strings.HasSuffix(fields[2], "_test.go"):
-			complain("name a file with tests, not a test: what is for Unix is a file")
 		}
-		e := exception{dir: fields[0], kind: fields[1], what: fields[2]}
-		if e.what == "*" {
-			e.what = ""
-		}
-		if _, err := regexp.Compile(e.pattern()); err != nil {
-			complain("%v", err)
-		}
-		if slices.ContainsFunc(all, e.isIn) {
-			complain("%s is excepted already", e)
-		}
-		all = append(all, e)
+		all = append(all, exception{fields[0], fields[1], strings.TrimPrefix(fields[2], "*")})
 	}
 	return all, problems
-}
-
-// isIn reports whether another exception has what this one has. A test of a package that is run apart may be too slow
-// for that, too, and a file may not be built for Windows.
-func (e exception) isIn(other exception) bool {
-	return other.dir == e.dir && (other.what == e.what || other.what == "" && !(other.kind == apart && (e.kind == slow || e.kind == unix)))
 }
 
 func (e exception) String() string { return e.dir + " " + e.kind + " " + e.what }
@@ -93,18 +66,6 @@ func (e exception) pattern() string {
 		parts[i] = "^" + part + "$"
 	}
 	return strings.Join(parts, "/")
-}
-
-// unneeded explains why an exception of a test that is said to fail is wrong, after the test was run alone. One that
-// passes, that skips itself or that does not exist needs none, and a crash is not a failure of this test.
-func (e exception) unneeded(output string, err error) error {
-	switch {
-	case err == nil:
-		return fmt.Errorf("exceptions.txt: %s: it does not fail; remove the line:\n%s", e, output)
-	case parse(output).failed == 0:
-		return fmt.Errorf("exceptions.txt: %s: the test did not come to its end: %w", e, err)
-	}
-	return nil
 }
 
 // unit is a package with tests.
@@ -120,12 +81,7 @@ var testFunction = regexp.MustCompile(`(?m)^func (?:Test|Example|Fuzz)\w*\(`)
 // has reports whether one of the files has the test of an exception.
 func (u unit) has(e exception) bool {
 	name, _, _ := strings.Cut(e.what, "/")
-	for _, text := range u.files {
-		if regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(name) + `\(`).MatchString(text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(u.files)), func(text string) bool { return strings.Contains("\n"+text, "\nfunc "+name+"(") })
 }
 
 // skipped is what -test.skip has to be for the exceptions of single tests; it may be empty.
@@ -154,20 +110,13 @@ func except(windows, linux []unit, exceptions []exception) (problems []error) {
 	}
 	for _, e := range exceptions {
 		onWindows, onLinux := find(windows, e.dir), find(linux, e.dir)
+		dropped := onLinux != nil && (e.what == "" && onWindows == nil || onLinux.files[e.what] != "" && (onWindows == nil || onWindows.files[e.what] == ""))
 		switch {
-		case onWindows == nil && onLinux == nil:
-			complain("%s: there is no such package with tests", e)
-		case e.kind == unix && e.what == "" && onWindows != nil:
-			complain("%s: there are tests for Windows", e)
-		case e.kind == unix && e.what != "" && (onLinux == nil || onLinux.files[e.what] == ""):
-			complain("%s: there is no such file with tests", e)
-		case e.kind == unix && e.what != "" && onWindows != nil && onWindows.files[e.what] != "":
-			complain("%s: the file is built for Windows", e)
+		case e.kind == unix && !dropped:
+			complain("%s: no tests for Linux alone", e)
 		case e.kind == unix:
-		case onWindows == nil:
-			complain("%s: the tests of the package are not for Windows", e)
-		case e.what != "" && !onWindows.has(e):
-			complain("%s: there is no such test", e)
+		case onWindows == nil || e.what != "" && !onWindows.has(e):
+			complain("%s: no such tests for Windows", e)
 		default:
 			onWindows.exceptions = append(onWindows.exceptions, e)
 		}

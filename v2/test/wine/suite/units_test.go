@@ -3,7 +3,6 @@
 package suite
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -44,18 +43,13 @@ func TestUnits(t *testing.T) {
 	}
 }
 
-// run runs the tests of a package, and those apart that have to fail.
+// run runs the tests of a package.
 func (u unit) run(t *testing.T, p *machine) {
 	t.Helper()
 	dir := sources + `\` + strings.ReplaceAll(u.dir, "/", `\`)
 	args := []string{"-test.short"}
 	if pattern := u.skipped(); pattern != "" {
 		args = append(args, "-test.skip="+pattern)
-	}
-	for _, e := range u.exceptions {
-		if e.kind == fails {
-			u.mustFail(t, p, dir, e)
-		}
 	}
 	result := run(t, p, dir, environments[u.dir], u.binary(), args...)
 	if p.links {
@@ -64,15 +58,6 @@ func (u unit) run(t *testing.T, p *machine) {
 	if err := os.Remove(filepath.Join(p.Path(binaries), u.binary())); err != nil { // all together are large
 		t.Error(err)
 	}
-}
-
-// mustFail runs a test that cannot pass under Wine, and complains if it does.
-func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
-	defer cancel()
-	output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern())
-	require.NoError(t, e.unneeded(output, err))
 }
 
 // build builds the test binaries of all packages in one run, since most of their code is the same.
