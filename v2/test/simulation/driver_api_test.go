@@ -96,7 +96,7 @@ func inTurn(steps ...func() error) error {
 
 func (s byShare) stage(ctx context.Context, v *volume) error {
 	return inTurn(func() error { return s.clear(ctx, v.staging()) }, func() error {
-		return do(ctx, s.shares.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.password()})
+		return do(ctx, s.shares.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.run.password()})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/test/bufconn"
@@ -99,9 +100,9 @@ func (r *run) endDaemon() {
 	}
 	r.network.open = nil
 	r.network.mu.Unlock()
-	r.settle()
+	synctest.Wait()
 	r.world.daemon.kill()
-	r.settle()
+	synctest.Wait()
 }
 
 // startDaemon starts the daemon, as Windows does after it died.
@@ -141,7 +142,7 @@ type verbs interface {
 }
 
 // newDrivers are the drivers of a node. The first two serve all kinds of volumes.
-func (r *run) newDrivers() []*driver {
+func newDrivers() []*driver {
 	return []*driver{
 		{name: "mounter-library", open: openLibrary},
 		{name: "mounter-daemon", open: openDaemon},
@@ -150,8 +151,6 @@ func (r *run) newDrivers() []*driver {
 		{name: "smb", open: openShares},
 	}
 }
-
-func mountersOf(all []*driver) []*driver { return all[:2] }
 
 // start starts the driver's process.
 func (d *driver) start(r *run) { d.process = r.newProcess(d.name) }
@@ -217,7 +216,7 @@ func (b byMounter) close() { _ = b.Close() }
 func (v *volume) source() mounter.Source {
 	switch {
 	case v.server != "":
-		return mounter.SMB{Remote: `\\` + v.server + `\` + v.share, Username: account, Password: v.password()}
+		return mounter.SMB{Remote: v.remote(), Username: account, Password: v.run.password()}
 	case v.target != "":
 		return mounter.ISCSI{Portals: []string{portal, portal2}, Target: v.target, LUN: v.lun, CHAP: v.chap()}
 	case v.keys == 0:

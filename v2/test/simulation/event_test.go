@@ -86,7 +86,7 @@ func (r *run) befall() {
 	}
 	text, end := events[at].do(r)
 	r.aim = nil
-	r.settle()
+	synctest.Wait()
 	if text == "" {
 		return
 	}
@@ -120,7 +120,7 @@ func (r *run) repair() {
 			r.repairs = slices.Delete(r.repairs, i, i+1)
 			r.note("END of: %s", p.text)
 			p.do()
-			r.settle()
+			synctest.Wait()
 			r.hasBefallen()
 			continue
 		}
@@ -279,46 +279,42 @@ func onServer(v *volume) bool { return v.server != "" }
 func onTarget(v *volume) bool { return v.target != "" }
 
 // trouble counts what befalls all volumes that have something in common.
-func (r *run) trouble(of func(*volume) bool) (found bool) {
-	for _, v := range r.world.volumes {
-		if of(v) {
-			v.troubled++
-			found = true
-		}
+func (r *run) trouble(of func(*volume) bool) (troubled []*volume) {
+	for _, v := range r.those(of) {
+		v.troubled++
+		troubled = append(troubled, v)
 	}
-	return found
+	return troubled
 }
 
 func loseServer(r *run) (string, func()) {
-	down := func(down bool) {
-		r.trouble(onServer)
-		_ = r.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = down })
-	}
-	if !slices.ContainsFunc(r.world.volumes, onServer) {
+	if len(r.trouble(onServer)) == 0 {
 		return "", nil
 	}
-	down(true)
-	return "the server goes", func() { down(false) }
+	down := func(down bool) error {
+		r.trouble(onServer)
+		return r.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = down })
+	}
+	_ = down(true)
+	return "the server goes", func() { _ = down(false) }
 }
 
 func losePortal(r *run) (string, func()) {
-	if !slices.ContainsFunc(r.world.volumes, onTarget) {
+	troubled, which := r.trouble(onTarget), pickOne(r.random, portal, portal2)
+	for _, v := range troubled {
+		v.loss = true
+	}
+	if len(troubled) == 0 || r.node.SetISCSIPortalDown(which, true) != nil {
 		return "", nil
 	}
-	which := pickOne(r.random, portal, portal2)
-	down := func(down bool) {
+	return "the portal " + which + " goes", func() {
 		r.trouble(onTarget)
-		_ = r.node.SetISCSIPortalDown(which, down)
+		_ = r.node.SetISCSIPortalDown(which, false)
 	}
-	down(true)
-	for _, v := range r.world.volumes {
-		v.loss = v.loss || onTarget(v)
-	}
-	return "the portal " + which + " goes", func() { down(false) }
 }
 
 func changePassword(r *run) (string, func()) {
-	if !r.trouble(onServer) {
+	if len(r.trouble(onServer)) == 0 {
 		return "", nil
 	}
 	r.passwords++
@@ -340,7 +336,7 @@ func killDriver(r *run) (string, func()) {
 	}
 	r.trouble(func(v *volume) bool { return v.driver == d })
 	d.process.kill()
-	r.settle()
+	synctest.Wait()
 	d.start(r)
 	return "the driver " + d.name + " dies and starts again", nil
 }
@@ -354,7 +350,7 @@ func restartWindows(r *run) (string, func()) {
 	for _, v := range r.world.volumes {
 		v.loss = true
 	}
-	r.settle()
+	synctest.Wait()
 	r.node.Reboot()
 	r.startDaemon()
 	for _, d := range r.world.drivers {

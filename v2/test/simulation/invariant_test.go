@@ -76,6 +76,7 @@ func (r *run) ask(q *question) {
 	q.ctx, q.cancel = context.WithTimeout(context.Background(), callLimit)
 	q.began, q.troubled, q.mounted = time.Now(), q.volume.troubled, !r.empty(q.volume.staging())
 	r.asked = append(r.asked, q)
+	q.volume.saidGone.Store(false)
 }
 
 // answered judges an answer.
@@ -118,7 +119,7 @@ func (r *run) answered(q *question, err error) {
 	if bad := min(since(v.badAt), since(r.befell)); q.verb == "unstage" && err != nil && bad > patience {
 		r.fail(invariant5, "%s cannot be unstaged although its disk has failed or hung for %s: %v", v.name, bad, err)
 	}
-	if _, here := r.here(v.serial); v.saidGone.Swap(false) && here && q.mounted && q.troubled == v.troubled {
+	if _, here := r.here(v.serial); v.saidGone.Load() && here && q.mounted && q.troubled == v.troubled {
 		r.fail(invariant6, "%s said that %s is not mounted, and its disk is there:\n%s", q.verb, v.name, r.node.Tree(v.staging()))
 	}
 	if err != nil {
@@ -153,6 +154,7 @@ func (r *run) compare(calm func() *run) {
 	usual := calm().took
 	for _, verb := range slow {
 		if r.took[verb] > usual[verb]*13/10+search {
+			r.arrived = make(chan struct{}, 1) // the other one's bubble has ended
 			r.fail(invariant5, "%s took %s, and %s where nothing befell anything", verb, r.took[verb], usual[verb])
 		}
 	}
@@ -160,7 +162,7 @@ func (r *run) compare(calm func() *run) {
 
 // sound reports whether nothing is wrong with a volume now.
 func (v *volume) sound(r *run) bool {
-	return len(r.repairs) == 0 || !slices.ContainsFunc(r.repairs, func(p repair) bool {
+	return !slices.ContainsFunc(r.repairs, func(p repair) bool {
 		return strings.Contains(p.text, v.name) || v.server != "" && strings.Contains(p.text, "server") || v.target != "" && strings.Contains(p.text, "portal")
 	})
 }
@@ -275,7 +277,8 @@ func (r *run) check() {
 	}
 	before, now := r.disks, r.diskStates()
 	for serial, state := range now {
-		if was, ok := before[serial]; ok && was != state && !about[r.ownerOf(serial)] {
+		isAbout := func(v *volume) bool { return about[v.name] }
+		if was, ok := before[serial]; ok && was != state && !slices.ContainsFunc(r.volumeOn(serial), isAbout) {
 			r.fail(invariant3, "disk %s was\n%s\nand is\n%s\nafter %s%s", serial, was, state, finished, r.limit(verbs...))
 		}
 		for _, v := range r.volumeOn(serial) { // an old request of the volume's own
@@ -328,41 +331,25 @@ func (r *run) hasHappened(w *waiter) {
 	}
 }
 
-// volumeNamed is the volume with a name, or nil.
+// those are the volumes of a kind.
+func (r *run) those(are func(*volume) bool) []*volume {
+	return slices.DeleteFunc(slices.Clone(r.world.volumes), func(v *volume) bool { return !are(v) })
+}
+
+// volumeNamed is the volume of a verb.
 func (r *run) volumeNamed(name string) *volume {
-	if i := slices.IndexFunc(r.world.volumes, func(v *volume) bool { return v.name == name }); i >= 0 {
-		return r.world.volumes[i]
-	}
-	return nil
+	return r.those(func(v *volume) bool { return v.name == name })[0]
 }
 
 // volumeOn is the volume on a disk, or none.
 func (r *run) volumeOn(serial string) []*volume {
-	for _, v := range r.world.volumes {
-		if v.serial == serial {
-			return []*volume{v}
-		}
-	}
-	return nil
-}
-
-// ownerOf is the name of the volume that is on a disk, or empty.
-func (r *run) ownerOf(serial string) string {
-	for _, v := range r.volumeOn(serial) {
-		return v.name
-	}
-	return "others"
+	return r.those(func(v *volume) bool { return v.serial == serial })
 }
 
 // diskStates are what requests can change of the disks that are here, by serial number.
 func (r *run) diskStates() map[string]string {
 	states := map[string]string{}
-	described := r.node.Describe()
-	disks := described.Disks
-	for _, t := range described.ISCSI.Targets {
-		disks = append(disks, t.LUNs...)
-	}
-	for _, d := range disks {
+	for _, d := range r.allDisks() {
 		if d.Presence != "" && d.Presence != winsim.DiskAttached {
 			continue
 		}
@@ -377,16 +364,14 @@ func (r *run) diskStates() map[string]string {
 
 // leftovers are what pods leave on a node: sessions, mappings, and everything in the kubelet's directories.
 func (r *run) leftovers() []string {
-	var b strings.Builder
-	described := r.node.Describe()
-	for _, s := range described.ISCSI.Sessions {
-		fmt.Fprintf(&b, "session with %s\n", s.Target)
+	left := strings.Split(r.node.Tree(`C:\`), "\n")
+	for _, s := range r.node.Describe().ISCSI.Sessions {
+		left = append(left, "session with "+s.Target)
 	}
-	for _, m := range described.SMBMappings {
-		fmt.Fprintf(&b, "mapping of %s\n", m.Remote)
+	for _, m := range r.node.Describe().SMBMappings {
+		left = append(left, "mapping of "+m.Remote)
 	}
-	b.WriteString(r.node.Tree(`C:\`))
-	return strings.Split(b.String(), "\n")
+	return left
 }
 
 // mustNotHoldSecrets checks what is shown to people.

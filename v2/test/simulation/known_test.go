@@ -10,6 +10,7 @@ import (
 var knownFaults = []struct{ invariant, says, what string }{
 	{"I5", ": offline disk", "a disk that begins to hang when it is taken offline, after the flush, keeps its volume staged until it answers"},
 	{"I5", "earlier call to reach a file", "a question that follows a mounted folder to a disk that hangs keeps those about the folder itself waiting, and so Unstage"},
+	{"I5", "stage took", "a LUN that hangs holds the lock of its target in Unstage, for which other LUNs wait"},
 	{"I4", "session with", "the driver dies in Stage, or two volumes of a target are unstaged at once: the session stays"},
 	{"I4", "mapping of", "the driver dies in Stage, or a folder cannot be searched for links: the mapping stays"},
 }
@@ -36,7 +37,7 @@ const byNumber = "; its driver knows disks by number, and the disk has left"
 func (r *run) limit(verbs ...string) string {
 	for _, verb := range verbs {
 		if !slices.ContainsFunc(r.world.volumes, func(v *volume) bool {
-			return !slices.Contains(mountersOf(r.world.drivers), v.driver) && v.left && v.name == volumeOf(verb)
+			return !v.isMounters() && v.left && v.name == volumeOf(verb)
 		}) {
 			return ""
 		}

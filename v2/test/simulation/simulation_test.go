@@ -74,27 +74,15 @@ func TestSimulation(t *testing.T) {
 
 // TestReplay: a seed gives the same run again.
 func TestReplay(t *testing.T) {
-	replays := uint64(50)
-	if testing.Short() {
-		replays = 5
-	}
-	for seed := range replays {
-		first, second := simulate(t, seed+1, nil), simulate(t, seed+1, nil)
-		for i := range max(len(first.trace), len(second.trace)) {
-			a, b := line(first, i), line(second, i)
-			if a != b {
-				t.Errorf("seed %d differs in line %d of %d and %d:\n%s\n%s", seed+1, i, len(first.trace), len(second.trace), a, b)
+	for seed := range map[bool]uint64{false: 50, true: 5}[testing.Short()] {
+		first, second := append(simulate(t, seed+1, nil).trace, "the end"), append(simulate(t, seed+1, nil).trace, "the end")
+		for i := range min(len(first), len(second)) {
+			if first[i] != second[i] {
+				t.Errorf("seed %d differs in line %d of %d and %d:\n%s\n%s", seed+1, i, len(first), len(second), first[i], second[i])
 				break
 			}
 		}
 	}
-}
-
-func line(r *run, i int) string {
-	if i < len(r.trace) {
-		return r.trace[i]
-	}
-	return "the end"
 }
 
 // simulate makes a run.
@@ -131,8 +119,7 @@ func (r *run) play() {
 	}
 	before := r.leftovers()
 	r.users.Store(int64(len(r.world.volumes)))
-	for i, v := range r.world.volumes {
-		v.random = rand.New(rand.NewPCG(r.seed, uint64(2+i)))
+	for _, v := range r.world.volumes {
 		r.running.Go(func() {
 			defer r.signal()
 			defer r.users.Add(-1)
@@ -175,35 +162,30 @@ func (r *run) end() {
 		q.cancel()
 	}
 	r.node.Reboot()
-	done := make(chan struct{})
+	done, end := context.WithCancel(context.Background())
 	go func() {
 		r.running.Wait()
-		close(done)
+		end()
 	}()
-	for ended := false; !ended; {
+	for done.Err() == nil {
 		synctest.Wait()
 		r.mu.Lock()
-		waiting := r.waiting
-		r.waiting = nil
-		r.mu.Unlock()
-		for _, w := range waiting {
+		for _, w := range r.waiting {
 			close(w.goOn)
 		}
+		r.waiting = nil
+		r.mu.Unlock()
 		select {
-		case <-done:
-			ended = true
+		case <-done.Done():
 		case <-time.After(time.Minute):
 		}
 	}
-	if r.failure == errEnded { //nolint:errorlint // it is that one
+	if errors.Is(r.failure, errEnded) {
 		r.failure = nil
 	}
 }
 
 var errEnded = errors.New("the run has ended")
-
-// settle waits until all goroutines wait.
-func (r *run) settle() { synctest.Wait() }
 
 // describeNode is what csi-proxyctl node asks for.
 func (r *run) describeNode(ctx context.Context) (string, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -72,9 +73,7 @@ type podUse struct {
 }
 
 // isMounters reports whether its driver uses the mounter. The others speak the API of the daemon.
-func (v *volume) isMounters() bool {
-	return v.driver.name == "mounter-library" || v.driver.name == "mounter-daemon"
-}
+func (v *volume) isMounters() bool { return strings.HasPrefix(v.driver.name, "mounter") }
 
 func (v *volume) staging() string { return plugins + `\` + v.name + `\globalmount` }
 
@@ -103,11 +102,9 @@ func (r *run) build() error {
 	}
 	iscsi, smb := random.IntN(2) == 0, random.IntN(2) == 0
 	model.Storage.AttachByRescan = model.Storage.AttachByRescan && !iscsi // logins rescan their adapter
-	r.world.drivers = r.newDrivers()
-	disks := 1 + random.IntN(4)
-	for i := range disks {
-		v := &volume{name: fmt.Sprintf("disk-%d", i), serial: fmt.Sprintf("SIM%04d", i), size: winsim.GiB}
-		v.driver = pickOne(random, r.world.drivers[:4]...)
+	r.world.drivers = newDrivers()
+	for i := range 1 + random.IntN(4) {
+		v := &volume{name: fmt.Sprintf("disk-%d", i), serial: fmt.Sprintf("SIM%04d", i), size: winsim.GiB, driver: pickOne(random, r.world.drivers[:4]...)}
 		d := backendDisk(v.serial, i)
 		d.Presence = winsim.DiskDetached
 		if random.IntN(2) == 0 {
@@ -121,7 +118,7 @@ func (r *run) build() error {
 		if random.IntN(2) == 0 {
 			target.CHAP = &winsim.CHAP{User: account, Secret: secret + "-chap-1"}
 		}
-		owner := pickOne(random, mountersOf(r.world.drivers)...) // drivers do not share targets
+		owner := pickOne(random, r.world.drivers[:2]...) // drivers do not share targets
 		for lun := range 1 + random.IntN(3) {
 			v := &volume{driver: owner, name: fmt.Sprintf("lun-%d", lun), serial: fmt.Sprintf("LUN%04d", lun), target: target.IQN, lun: uint16(lun), size: winsim.GiB}
 			target.LUNs = append(target.LUNs, winsim.Disk{Size: v.size, Serial: v.serial})
@@ -132,8 +129,7 @@ func (r *run) build() error {
 	if smb {
 		server := winsim.SMBServer{Name: "files", Accounts: []winsim.SMBAccount{{User: account, Password: r.password()}}}
 		for i := range 1 + random.IntN(2) {
-			v := &volume{name: fmt.Sprintf("share-%d", i), server: server.Name, share: fmt.Sprintf("data%d", i)}
-			v.driver = r.world.drivers[pickOne(random, 0, 1, 4)]
+			v := &volume{name: fmt.Sprintf("share-%d", i), server: server.Name, share: fmt.Sprintf("data%d", i), driver: r.world.drivers[pickOne(random, 0, 1, 4)]}
 			server.Shares = append(server.Shares, winsim.SMBShare{Name: v.share})
 			r.world.volumes = append(r.world.volumes, v)
 		}
@@ -153,21 +149,17 @@ func (r *run) build() error {
 		model.Disks = append(model.Disks, d)
 		r.world.others = append(r.world.others, other)
 	}
-	for _, v := range r.world.volumes {
-		v.keys, v.offline = random.IntN(3), random.IntN(2) == 0
+	for i, v := range r.world.volumes {
+		v.run, v.random, v.keys, v.offline = r, rand.New(rand.NewPCG(r.seed, uint64(2+i))), random.IntN(3), random.IntN(2) == 0
 		model.Files = append(model.Files, winsim.File{Path: parentOf(v.staging())})
 	}
 	model.Files = append(model.Files, winsim.File{Path: pods})
 	r.world.model = model
-	for _, v := range r.world.volumes {
-		v.run = r
-	}
 	node, err := winsim.New(model)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = node.Inject(winsim.Fault{Object: "nothing", Error: 1}) // so that all calls have bounds, as on Windows
 	}
 	r.node = node
-	_, err = node.Inject(winsim.Fault{Object: "nothing", Error: 1}) // so that all calls have bounds, as on Windows
 	return err
 }
 
@@ -191,21 +183,20 @@ func (r *run) fill(d *winsim.Disk, v *volume, i int) {
 // dataFile is what pods write on a volume.
 const dataFile = "data"
 
+// allDisks are the disks of the node and of its targets.
+func (r *run) allDisks() []winsim.Disk {
+	described := r.node.Describe()
+	for _, t := range described.ISCSI.Targets {
+		described.Disks = append(described.Disks, t.LUNs...)
+	}
+	return described.Disks
+}
+
 // disk returns the disk of a serial number as it is now.
 func (r *run) disk(serial string) (winsim.Disk, bool) {
-	for _, d := range r.node.Describe().Disks {
-		if d.Serial == serial {
-			return d, true
-		}
-	}
-	for _, t := range r.node.Describe().ISCSI.Targets {
-		for _, d := range t.LUNs {
-			if d.Serial == serial {
-				return d, true
-			}
-		}
-	}
-	return winsim.Disk{}, false
+	all := r.allDisks()
+	i := slices.IndexFunc(all, func(d winsim.Disk) bool { return d.Serial == serial })
+	return append(all, winsim.Disk{})[max(i, 0)], i >= 0
 }
 
 // here reports whether the node has the disk of a volume, and its number.
@@ -220,11 +211,7 @@ var volumeID = regexp.MustCompile(`Volume\{[-0-9a-fA-F]*\}`)
 // volumesOnDisks are the data volumes of all disks, by serial number.
 func (r *run) volumesOnDisks() map[string]string {
 	volumes := map[string]string{}
-	described := r.node.Describe()
-	for _, t := range described.ISCSI.Targets {
-		described.Disks = append(described.Disks, t.LUNs...)
-	}
-	for _, d := range described.Disks {
+	for _, d := range r.allDisks() {
 		for _, p := range d.Partitions {
 			if p.Volume != nil && p.Type != "msr" && !d.System {
 				volumes[d.Serial] = volumeID.FindString(p.Volume.ID)
@@ -237,7 +224,7 @@ func (r *run) volumesOnDisks() map[string]string {
 // truth is what is on a volume itself, whatever paths lead to it. It fails if Windows does not have the volume now.
 func (r *run) truth(v *volume) (string, error) {
 	if v.server != "" {
-		return r.node.ReadFile(`\\` + v.server + `\` + v.share + `\` + dataFile)
+		return r.node.ReadFile(v.remote() + `\` + dataFile)
 	}
 	if id := r.volumesOnDisks()[v.serial]; id != "" {
 		return r.node.ReadFile(`\\?\` + id + `\` + dataFile)
@@ -249,8 +236,6 @@ func parentOf(path string) string { return path[:strings.LastIndex(path, `\`)] }
 
 // password is that of the shares now.
 func (r *run) password() string { return fmt.Sprintf("%s-smb-%d", secret, r.passwords) }
-
-func (v *volume) password() string { return v.run.password() }
 
 func (v *volume) chap() mounter.CHAP {
 	if c := v.run.world.model.ISCSI.Targets[0].CHAP; c != nil {
