@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
@@ -100,18 +99,4 @@ func TestProcess_Interrupt(t *testing.T) {
 	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", got, output)
 	}
-}
-
-// BenchmarkDiskList measures whole processes.
-func BenchmarkDiskList(b *testing.B) {
-	startNode(b)
-	var cpu time.Duration
-	for b.Loop() {
-		cmd, output := program(b, "disk", "list")
-		if err := cmd.Run(); err != nil {
-			b.Fatalf("%v\n%s", err, output)
-		}
-		cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	}
-	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }

@@ -22,11 +22,11 @@ type event struct {
 
 var events = []event{
 	{6, exchangeDisk},
-	{4, loseDisk},
-	{6, hangDisk},
-	{4, failDisk},
-	{4, changeDiskState},
-	{2, tearVolume},
+	{4, onDisk(loseDisk)},
+	{6, onDisk(hangDisk)},
+	{4, onDisk(failDisk)},
+	{4, onDisk(changeDiskState)},
+	{2, onDisk(tearVolume)},
 	{4, loseServer},
 	{3, losePortal},
 	{2, changePassword},
@@ -40,8 +40,8 @@ var events = []event{
 	{4, cancelVerb},
 	{2, attachOther},
 	{2, endSessions},
-	{3, useElsewhere},
-	{4, formatFirst},
+	{3, onDisk(useElsewhere)},
+	{4, onDisk(formatFirst)},
 }
 
 // repair ends an event.
@@ -128,44 +128,41 @@ func (r *run) repair() {
 	}
 }
 
-// someDisk chooses a volume whose disk is here.
-func (r *run) someDisk() (*volume, uint32) {
-	v := pickOne(r.random, slices.Concat(r.world.others, r.world.volumes)...)
-	if r.aim != nil {
-		v = r.volumeNamed(volumeOf(r.aim.verb))
+// onDisk is an event of a volume whose disk is here.
+func onDisk(do func(r *run, v *volume, number uint32) (string, func())) func(*run) (string, func()) {
+	return func(r *run) (string, func()) {
+		v := pickOne(r.random, slices.Concat(r.world.others, r.world.volumes)...)
+		if r.aim != nil {
+			v = r.aim.volume(r)
+		}
+		number, ok := r.here(v.serial)
+		if v.serial == "" || !ok {
+			return "", nil
+		}
+		v.troubled++
+		return do(r, v, number)
 	}
-	number, ok := r.here(v.serial)
-	if v.serial == "" || !ok {
-		return nil, 0
-	}
-	v.troubled++
-	return v, number
 }
 
 func exchangeDisk(r *run) (string, func()) {
 	if len(r.world.absent) == 0 {
 		return "", nil
 	}
-	// Windows gives the lowest number that is free.
-	lowest := uint32(1)
-	var victims []*volume
-	for owned := true; owned; lowest++ {
-		owned = false
-		for _, d := range r.node.Describe().Disks {
-			if d.Number == lowest && d.Presence == "" {
-				owned = true
-				victims = append(victims, r.volumeOn(d.Serial)...)
-			}
+	var victims []*volume // Windows gives the lowest number that is free
+	disks := slices.DeleteFunc(r.node.Describe().Disks, func(d winsim.Disk) bool { return d.Presence != "" })
+	for lowest := uint32(1); ; lowest++ {
+		i := slices.IndexFunc(disks, func(d winsim.Disk) bool { return d.Number == lowest })
+		if i < 0 {
+			break
 		}
+		victims = append(victims, r.volumeOn(disks[i].Serial)...)
 	}
 	if len(victims) == 0 {
 		return "", nil
 	}
 	v := pickOne(r.random, victims...)
-	if r.aim != nil {
-		if own := r.volumeNamed(volumeOf(r.aim.verb)); slices.Contains(victims, own) {
-			v = own
-		}
+	if r.aim != nil && slices.Contains(victims, r.aim.volume(r)) {
+		v = r.aim.volume(r)
 	}
 	number, _ := r.here(v.serial)
 	other := r.world.absent[0]
@@ -191,9 +188,8 @@ func (r *run) comesBack(v *volume) func() {
 	}
 }
 
-func loseDisk(r *run) (string, func()) {
-	v, number := r.someDisk()
-	if v == nil || v.target != "" || v.driver == nil || r.node.DetachDisk(number) != nil {
+func loseDisk(r *run, v *volume, number uint32) (string, func()) {
+	if v.target != "" || v.driver == nil || r.node.DetachDisk(number) != nil {
 		return "", nil
 	}
 	v.attached, v.loss, v.left = false, true, true
@@ -211,18 +207,16 @@ func (r *run) healDisk(v *volume) func() {
 	}
 }
 
-func hangDisk(r *run) (string, func()) {
-	v, number := r.someDisk()
-	if v == nil || r.node.HangDisk(number) != nil {
+func hangDisk(r *run, v *volume, number uint32) (string, func()) {
+	if r.node.HangDisk(number) != nil {
 		return "", nil
 	}
 	v.hungAt, v.badAt = time.Now(), time.Now()
 	return fmt.Sprintf("the disk of %s, %d, hangs", v.name, number), r.healDisk(v)
 }
 
-func failDisk(r *run) (string, func()) {
-	v, number := r.someDisk()
-	if v == nil || r.node.FailDisk(number) != nil {
+func failDisk(r *run, v *volume, number uint32) (string, func()) {
+	if r.node.FailDisk(number) != nil {
 		return "", nil
 	}
 	v.loss, v.badAt = true, time.Now()
@@ -230,11 +224,7 @@ func failDisk(r *run) (string, func()) {
 }
 
 // changeDiskState is what an administrator does, or another process.
-func changeDiskState(r *run) (string, func()) {
-	v, number := r.someDisk()
-	if v == nil {
-		return "", nil
-	}
+func changeDiskState(r *run, v *volume, number uint32) (string, func()) {
 	mask, text := win.DiskAttributes{Offline: true}, "offline"
 	if r.random.IntN(2) == 0 {
 		mask, text = win.DiskAttributes{ReadOnly: true}, "read-only"
@@ -261,13 +251,10 @@ func changeDiskState(r *run) (string, func()) {
 }
 
 // tearVolume loses the first sector of an unused volume, as a torn write does. Its copy at the end is left.
-func tearVolume(r *run) (string, func()) {
-	v, number := r.someDisk()
-	if v == nil || v.driver == nil || v.stable == "" || v.target != "" || !r.empty(v.staging()) {
-		return "", nil
-	}
+func tearVolume(r *run, v *volume, number uint32) (string, func()) {
 	d, _ := r.disk(v.serial)
-	if len(d.Partitions) == 0 || r.node.WriteDisk(number, int64(d.Partitions[len(d.Partitions)-1].Offset), make([]byte, 512)) != nil {
+	if v.driver == nil || v.stable == "" || v.target != "" || !r.empty(v.staging()) || len(d.Partitions) == 0 ||
+		r.node.WriteDisk(number, int64(d.Partitions[len(d.Partitions)-1].Offset), make([]byte, 512)) != nil {
 		return "", nil
 	}
 	v.loss = true
@@ -279,12 +266,11 @@ func onServer(v *volume) bool { return v.server != "" }
 func onTarget(v *volume) bool { return v.target != "" }
 
 // trouble counts what befalls all volumes that have something in common.
-func (r *run) trouble(of func(*volume) bool) (troubled []*volume) {
+func (r *run) trouble(of func(*volume) bool) []*volume {
 	for _, v := range r.those(of) {
 		v.troubled++
-		troubled = append(troubled, v)
 	}
-	return troubled
+	return r.those(of)
 }
 
 func loseServer(r *run) (string, func()) {
@@ -300,11 +286,11 @@ func loseServer(r *run) (string, func()) {
 }
 
 func losePortal(r *run) (string, func()) {
-	troubled, which := r.trouble(onTarget), pickOne(r.random, portal, portal2)
-	for _, v := range troubled {
+	which := pickOne(r.random, portal, portal2)
+	for _, v := range r.trouble(onTarget) {
 		v.loss = true
 	}
-	if len(troubled) == 0 || r.node.SetISCSIPortalDown(which, true) != nil {
+	if len(r.trouble(onTarget)) == 0 || r.node.SetISCSIPortalDown(which, true) != nil {
 		return "", nil
 	}
 	return "the portal " + which + " goes", func() {
@@ -332,7 +318,7 @@ func killDaemon(r *run) (string, func()) {
 func killDriver(r *run) (string, func()) {
 	d := pickOne(r.random, r.world.drivers...)
 	if r.aim != nil {
-		d = r.volumeNamed(volumeOf(r.aim.verb)).driver
+		d = r.aim.volume(r).driver
 	}
 	r.trouble(func(v *volume) bool { return v.driver == d })
 	d.process.kill()
@@ -465,40 +451,30 @@ func attachOther(r *run) (string, func()) {
 const elsewhere = `C:\elsewhere`
 
 // useElsewhere is another process that mounts a volume, or links to it.
-func useElsewhere(r *run) (string, func()) {
-	v, _ := r.someDisk()
-	if v == nil || r.volumesOnDisks()[v.serial] == "" || r.node.Exists(elsewhere) {
-		return "", nil
+func useElsewhere(r *run, v *volume, _ uint32) (string, func()) {
+	id, end := r.volumesOnDisks()[v.serial], func() { _ = r.node.RemoveAll(elsewhere) }
+	switch {
+	case id == "" || r.node.Exists(elsewhere):
+	case r.random.IntN(2) == 0:
+		if r.node.Symlink(elsewhere, v.staging()) == nil {
+			return "a process links to " + v.name, end
+		}
+	case r.node.MountFolder(elsewhere, `\\?\`+id+`\`) == nil:
+		return "a process mounts " + v.name, end
 	}
-	var err error
-	text := "a process links to " + v.name
-	if r.random.IntN(2) == 0 {
-		err = r.node.Symlink(elsewhere, v.staging())
-	} else {
-		text = "a process mounts " + v.name
-		err = r.node.MountFolder(elsewhere, `\\?\`+r.volumesOnDisks()[v.serial]+`\`)
-	}
-	if err != nil {
-		return "", nil
-	}
-	return text, func() { _ = r.node.RemoveAll(elsewhere) }
+	return "", nil
 }
 
 // formatFirst is another process, such as one that a driver has left behind, that formats a new volume and writes to it.
-func formatFirst(r *run) (string, func()) {
-	v, _ := r.someDisk()
-	if v == nil || v.driver == nil || v.stable+v.written != "" || r.volumesOnDisks()[v.serial] == "" {
-		return "", nil
-	}
+func formatFirst(r *run, v *volume, _ uint32) (string, func()) {
 	d, _ := r.disk(v.serial)
-	if volume := d.Partitions[len(d.Partitions)-1].Volume; d.Offline || d.ReadOnly || d.Hanging || d.Dying || volume.State != winsim.Raw {
+	path := `\\?\` + r.volumesOnDisks()[v.serial] + `\`
+	if v.driver == nil || v.stable+v.written != "" || len(path) < 10 || d.Offline || d.ReadOnly || d.Hanging || d.Dying || d.Partitions[len(d.Partitions)-1].Volume.State != winsim.Raw ||
+		r.node.FormatLegacy(context.Background(), win.VolumeID(path), win.FormatOptions{}) != nil {
 		return "", nil
 	}
-	path := `\\?\` + r.volumesOnDisks()[v.serial] + `\`
-	v.stable = v.name + " of others"
-	if r.node.FormatLegacy(context.Background(), win.VolumeID(path), win.FormatOptions{}) != nil || r.node.WriteFile(path+dataFile, v.stable) != nil {
+	if v.stable = v.name + " of others"; r.node.WriteFile(path+dataFile, v.stable) != nil {
 		v.stable = ""
-		return "", nil
 	}
 	return "a process formats " + v.name + " and writes to it", nil
 }

@@ -336,9 +336,9 @@ func (r *run) those(are func(*volume) bool) []*volume {
 	return slices.DeleteFunc(slices.Clone(r.world.volumes), func(v *volume) bool { return !are(v) })
 }
 
-// volumeNamed is the volume of a verb.
-func (r *run) volumeNamed(name string) *volume {
-	return r.those(func(v *volume) bool { return v.name == name })[0]
+// volume is the one of the verb.
+func (w *waiter) volume(r *run) *volume {
+	return r.those(func(v *volume) bool { return v.name == volumeOf(w.verb) })[0]
 }
 
 // volumeOn is the volume on a disk, or none.

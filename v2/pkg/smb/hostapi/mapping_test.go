@@ -665,30 +665,6 @@ func TestJoin_Differs(t *testing.T) {
 	})
 }
 
-// TestCallerLeaves: a caller can leave at any call; the mapping stays, and a retry succeeds.
-func TestCallerLeaves(t *testing.T) {
-	for nth := 1; ; nth++ {
-		node := newNode(t)
-		host := limited(t, node)
-		must(t, mapTo(host, share, stage), node.RemoveAll(stage))
-		ctx, cancel := context.WithCancel(t.Context())
-		fault := inject(t, node, winsim.Fault{Nth: nth, Times: 1, Do: func(*winsim.Node) { cancel() }})
-		err := mapTo(bind(ctx, host), share, stage)
-		cancel()
-		if fault.Hits() == 0 {
-			must(t, err)
-			return
-		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the caller left at call %d: %v", nth, err)
-		}
-		must(t, mapTo(host, share, stage))
-		if made(node, "RemoveSMBMapping") != 0 {
-			t.Errorf("the caller left at call %d: the mapping was removed", nth)
-		}
-	}
-}
-
 // TestJoin: identical calls begin a slow connection once, also after the first caller has left; a
 // call with another password waits for the next turn.
 func TestJoin(t *testing.T) {

@@ -158,42 +158,6 @@ func TestSweep_Hangs(t *testing.T) {
 	}
 }
 
-// TestSweep_CallerLeaves ends the context at every call of every question in turn: the
-// answer is that, or the right one.
-func TestSweep_CallerLeaves(t *testing.T) {
-	for name, ask := range map[string]func(volumeapi.HostAPI) error{
-		"list":      func(h volumeapi.HostAPI) error { _, err := h.ListVolumesOnDisk(1, 0); return err },
-		"formatted": func(h volumeapi.HostAPI) error { _, err := h.IsVolumeFormatted(volumeID(2)); return err },
-		"disk":      func(h volumeapi.HostAPI) error { _, err := h.GetDiskNumberFromVolumeID(volumeID(1)); return err },
-		"stats":     func(h volumeapi.HostAPI) error { _, _, err := h.GetVolumeStats(volumeID(1)); return err },
-		"mounted":   func(h volumeapi.HostAPI) error { _, err := h.GetVolumeIDFromTargetPath(target); return err },
-		"closest":   func(h volumeapi.HostAPI) error { _, err := h.GetClosestVolumeIDFromTargetPath(target); return err },
-		"closest, by far": func(h volumeapi.HostAPI) error {
-			_, err := h.GetClosestVolumeIDFromTargetPath(target + `\a\b\c`)
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for nth := 1; ; nth++ {
-				node := newNode(t, manyVolumes())
-				must(t, node.MountFolder(mount, volumeID(1)))
-				must(t, node.Symlink(target, mount))
-				ctx, cancel := context.WithCancel(t.Context())
-				fault := inject(t, node, winsim.Fault{Nth: nth, Times: 1, Delay: time.Nanosecond, Do: func(*winsim.Node) { cancel() }})
-				err := ask(bind(ctx, volumeapi.NewOn(node)))
-				cancel()
-				if fault.Hits() == 0 {
-					must(t, err)
-					return
-				}
-				if err != nil && !errors.Is(err, context.Canceled) {
-					t.Errorf("the caller left at call %d: %v", nth, err)
-				}
-			}
-		})
-	}
-}
-
 // wantData checks that what was on the volume is still there.
 func wantData(t *testing.T, node *winsim.Node, host volumeapi.HostAPI) {
 	t.Helper()

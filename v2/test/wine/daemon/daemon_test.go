@@ -48,8 +48,6 @@ func TestMain(m *testing.M) {
 		playVictim(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, attackRole):
 		playAttack(os.Args[len(os.Args)-2], os.Args[len(os.Args)-1])
-	case slices.Contains(os.Args, swapRole):
-		playSwapper(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, serviceRole):
 		playService(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, echoRole):

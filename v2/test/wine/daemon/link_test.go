@@ -7,7 +7,6 @@ import (
 	"flag"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -47,11 +46,6 @@ func loseVolume() error {
 	return errors.Join(os.RemoveAll(lost), os.Rename(volumeFiles, lost))
 }
 
-// junction is one that leads to a directory.
-func junction(target string) win.ReparsePoint {
-	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target}
-}
-
 // makeLink makes a directory that is a link.
 func makeLink(path string, point win.ReparsePoint) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -67,11 +61,6 @@ func turnInto(path string, point win.ReparsePoint) error {
 		return err
 	}
 	return controlLink(path, windows.FSCTL_SET_REPARSE_POINT, data)
-}
-
-// turnBack makes a link a directory in place.
-func turnBack(path string) error {
-	return controlLink(path, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(win.TagMountPoint))
 }
 
 func controlLink(path string, code uint32, data []byte) error {
@@ -90,20 +79,4 @@ func controlLink(path string, code uint32, data []byte) error {
 		return &fs.PathError{Op: "change link", Path: path, Err: err}
 	}
 	return nil
-}
-
-// treeOf lists what is below a directory, and what files contain.
-func treeOf(dir string) (all string) {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		all += path + "\n"
-		if err == nil && entry.Type().IsRegular() {
-			content, readErr := os.ReadFile(path)
-			all, err = all+string(content)+"\n", readErr
-		}
-		return err
-	})
-	if err != nil {
-		all += err.Error()
-	}
-	return all
 }

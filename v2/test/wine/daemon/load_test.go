@@ -22,20 +22,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
-func TestLoad_ConcurrentClients(t *testing.T) {
-	start(t)
-	var clients sync.WaitGroup
-	for i := range 64 {
-		c := connect(t)
-		clients.Go(func() {
-			for range 10 {
-				wantWork(t, c, fmt.Sprintf(`\concurrent\%d`, i))
-			}
-		})
-	}
-	clients.Wait()
-}
-
 // TestLoad_LargeMessages: what is too large is refused, and does not cost the connection.
 func TestLoad_LargeMessages(t *testing.T) {
 	start(t)
