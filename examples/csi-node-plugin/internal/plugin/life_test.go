@@ -251,26 +251,3 @@ func TestCondition(t *testing.T) {
 		want(true, false, "gone")
 	})
 }
-
-// TestPaths shows that it does not matter how kubelet writes a path.
-func TestPaths(t *testing.T) {
-	inBothModes(t, func(d *driver) {
-		t := d.t
-		p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("NTFS")}
-		staging, target := paths(t, d.node, "web")
-		p.staging = strings.TrimPrefix(staging, "C:")              // \var\lib\kubelet\...
-		p.target = "c:" + strings.ReplaceAll(target[2:], `\`, "/") // c:/var/lib/kubelet/...
-		p.stage()
-		p.publish()
-		p.usage()
-		must(t, d.node.WriteFile(target+`\data.txt`, "written by the pod"))
-		if got, err := d.node.ReadFile(staging + `\data.txt`); err != nil || got != "written by the pod" {
-			t.Errorf("the staged volume has %q, %v", got, err)
-		}
-		p.unpublish()
-		p.unstage()
-		if d.node.Exists(target) {
-			t.Errorf("%s is still there", target)
-		}
-	})
-}

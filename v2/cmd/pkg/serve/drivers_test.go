@@ -12,7 +12,6 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -31,14 +30,7 @@ type driver struct {
 
 func newDriver(t *testing.T, node *winsim.Node, number uint32) *driver {
 	t.Helper()
-	return newDriverWith(t, node, number, serve.Config{})
-}
-
-// newDriverWith is newDriver of a daemon with flags.
-func newDriverWith(t *testing.T, node *winsim.Node, number uint32, cfg serve.Config) *driver {
-	t.Helper()
-	cfg.APIGroups = []string{"disk/v1", "volume/v1", "filesystem/v1"}
-	dir := runWith(t, node, cfg)
+	dir := run(t, node, "disk/v1", "volume/v1", "filesystem/v1")
 	return &driver{
 		t: t, number: number, path: mountPath,
 		disk:       dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
