@@ -101,10 +101,10 @@ func (r *run) befall() {
 // hasBefallen is called when something other than a call may have changed the state of disks.
 func (r *run) hasBefallen() { r.disks, r.befell = nil, time.Now() }
 
-// nextChange is a change that a verb is about to make: one of four.
+// nextChange is a change of a disk, a mount or a share that a verb is about to make: one of four.
 func (r *run) nextChange() *waiter {
 	for _, w := range r.waitingCalls() {
-		if w.verb != "" && changes(w.call) && !w.spared {
+		if w.verb != "" && changes(w.call) && w.call.HangsOn().Kind != win.ReachFile && !w.spared {
 			if w.spared = true; r.random.IntN(4) == 0 {
 				return w
 			}
