@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -112,17 +111,6 @@ func (k *kit) live(disk mounter.Disk, grow winsim.Size) {
 	}
 	k.must(k.Unpublish(k.ctx, target))
 	k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
-}
-
-// TestBadDisk_Itself: Stage of a volume on a bad disk fails, and does not take another disk for it.
-func TestBadDisk_Itself(t *testing.T) {
-	inBothModes(t, func(k *kit) {
-		k.must(second(k.FindDisk(k.ctx, mounter.Disk{Serial: "WINSIM0001"})))
-		k.must(silence(winsim.Fault{Error: 1117})(k.node, 1))
-		if number, err := k.FindDisk(k.ctx, mounter.Disk{Serial: "WINSIM0001"}); failure.ClassOf(err) != failure.Unavailable || !strings.Contains(err.Error(), "disk 1") {
-			k.t.Errorf("found disk %d, %v", number, err)
-		}
-	})
 }
 
 // manyVolumes is how many volumes are staged at once beside a bad disk.

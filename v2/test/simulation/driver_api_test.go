@@ -29,16 +29,6 @@ type byAPI struct {
 // notMounted is what aws-ebs looks for in the error for a path where nothing is mounted.
 var notMounted = regexp.MustCompile(`error: <nil>|because it does not exist`)
 
-// openClients connects to the daemon.
-func openClients(ctx context.Context, p *process) (verbs, error) { return openAPI(ctx, p.run.network) }
-
-// openHosts serves the API in the driver's own process, as one that links the library: its hosts are not the daemon's.
-func openHosts(ctx context.Context, p *process) (verbs, error) {
-	own := newNetwork()
-	p.serve(own)
-	return openAPI(ctx, own)
-}
-
 // connect connects to an endpoint.
 func (n *network) connect(ctx context.Context, group, version string) (*grpc.ClientConn, error) {
 	return client.Connect(ctx, group, apiversion.NewVersionOrPanic(version), client.WithDialer(func(ctx context.Context) (net.Conn, error) {
@@ -65,12 +55,6 @@ func (a byAPI) close() {
 	for _, conn := range a.conns {
 		_ = conn.Close()
 	}
-}
-
-// openShares is csi-driver-smb.
-func openShares(ctx context.Context, p *process) (verbs, error) {
-	a, err := openAPI(ctx, p.run.network)
-	return byShare{a}, err
 }
 
 // byShare is a driver that makes the calls of csi-driver-smb 1.20.

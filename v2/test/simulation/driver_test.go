@@ -146,9 +146,16 @@ func newDrivers() []*driver {
 	return []*driver{
 		{name: "mounter-library", open: openLibrary},
 		{name: "mounter-daemon", open: openDaemon},
-		{name: "ebs", open: openClients},
-		{name: "ebs-library", open: openHosts},
-		{name: "smb", open: openShares},
+		{name: "ebs", open: func(ctx context.Context, p *process) (verbs, error) { return openAPI(ctx, p.run.network) }},
+		{name: "ebs-library", open: func(ctx context.Context, p *process) (verbs, error) { // its hosts are not the daemon's
+			own := newNetwork()
+			p.serve(own)
+			return openAPI(ctx, own)
+		}},
+		{name: "smb", open: func(ctx context.Context, p *process) (verbs, error) {
+			a, err := openAPI(ctx, p.run.network)
+			return byShare{a}, err
+		}},
 	}
 }
 

@@ -61,14 +61,13 @@ func (r *run) over() bool {
 
 // question is a verb under way.
 type question struct {
-	volume   *volume
-	verb     string
-	began    time.Time
-	ended    time.Time
-	troubled int
-	mounted  bool            // something was at the staging path
-	ctx      context.Context //nolint:containedctx // the kubelet's
-	cancel   context.CancelFunc
+	volume       *volume
+	verb         string
+	began, ended time.Time
+	troubled     int
+	mounted      bool            // something was at the staging path
+	ctx          context.Context //nolint:containedctx // the kubelet's
+	cancel       context.CancelFunc
 }
 
 // ask begins a question.
@@ -96,11 +95,6 @@ func (r *run) answered(q *question, err error) {
 			r.fail(invariant7, "%s was unstaged, and pods use it", v.name)
 		}
 		return
-	case errors.Is(err, errKept):
-		if well {
-			r.fail(invariant7, "%s was unstaged, and something is at %s:\n%s", v.name, v.staging(), r.node.Tree(v.staging()))
-		}
-		return
 	case errors.Is(err, errUntrue):
 		if well {
 			r.fail(invariant7, "%s %s: %v", q.verb, v.name, err)
@@ -125,15 +119,13 @@ func (r *run) answered(q *question, err error) {
 	if err != nil {
 		return
 	}
-	switch verb, pod, _ := strings.Cut(q.verb, "-"); verb {
+	switch verb, pod, _ := strings.Cut(q.verb, "-"); verb { // the folders of unpublish are checked at the end
 	case "stage":
 		r.staged(v, well)
 	case "publish":
 		p := int(pod[0] - '0')
 		v.pods[p].uses = true
 		r.shows(v, v.targetPath(p), well)
-	case "unpublish":
-		// checked in the folders at the end
 	case "unstage":
 		r.unstaged(v, well)
 	case "expand":

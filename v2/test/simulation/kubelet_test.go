@@ -39,7 +39,7 @@ func unstage(d verbs, ctx context.Context, v *volume) error {
 	if err := d.unstage(ctx, v); err != nil || v.run.empty(v.staging()) {
 		return err
 	}
-	return errKept
+	return fmt.Errorf("%w: something is at %s", errUntrue, v.staging())
 }
 
 // runPods stages a volume, and publishes it for one or two pods, which end in any order.
@@ -210,7 +210,6 @@ func (r *run) write(v *volume, pod int, text string) {
 }
 
 var (
-	errKept     = errors.New("a volume is still mounted there")
 	errUntrue   = errors.New("not true")
 	errNoVolume = errors.New("the disk has no volume")
 )

@@ -101,10 +101,8 @@ func verbOf(ctx context.Context) string {
 	if verb, ok := ctx.Value(verbKey{}).(string); ok {
 		return verb
 	}
-	if md, ok := metadata.FromIncomingContext(ctx); ok {
-		return strings.Join(md[verbHeader], "")
-	}
-	return ""
+	md, _ := metadata.FromIncomingContext(ctx)
+	return strings.Join(md[verbHeader], "")
 }
 
 // note adds a line to the trace.
@@ -203,9 +201,7 @@ func (p *process) carryOut(ctx context.Context, c *win.Call, next func(context.C
 	if !ok {
 		return next(ctx)
 	}
-	late := func(text string) {
-		r.await(&waiter{of: p, verb: w.verb, call: c, text: w.text + text})
-	}
+	late := func(text string) { r.await(&waiter{of: p, verb: w.verb, call: c, text: w.text + text}) }
 	c.Resumed = func() { late(", which hung,") }
 	switch {
 	case w.code != 0:
@@ -284,7 +280,10 @@ func (r *run) loop(done func() bool) {
 			r.fail(invariant5, "the run does not end: %d lines of trace", len(r.trace))
 			return
 		}
-		if r.nothingWaits() {
+		r.mu.Lock()
+		idle := len(r.waiting) == 0
+		r.mu.Unlock()
+		if idle {
 			select { // time passes until one comes
 			case <-r.arrived:
 				time.Sleep(time.Nanosecond) // and all others who come now
@@ -309,12 +308,6 @@ func (r *run) loop(done func() bool) {
 		}
 		time.Sleep(time.Microsecond) // so that no two timers of different calls fire at once
 	}
-}
-
-func (r *run) nothingWaits() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.waiting) == 0
 }
 
 // maxTrace is more than any run that ends has.
@@ -357,18 +350,12 @@ func (w *waiter) processName() string {
 }
 
 func (w *waiter) String() string {
-	parts := []string{w.text}
+	text := w.text
 	if w.verb != "" {
-		parts = append(parts, "for "+w.verb)
+		text += ", for " + w.verb
 	}
 	if w.process != nil {
-		parts = append(parts, "by "+w.process.name)
+		text += ", by " + w.process.name
 	}
-	if w.code != 0 {
-		parts = append(parts, fmt.Sprintf("fails with %d", uint32(w.code)))
-	}
-	if w.delay != 0 {
-		parts = append(parts, fmt.Sprintf("takes %s", w.delay))
-	}
-	return strings.Join(parts, ", ")
+	return text
 }

@@ -1,10 +1,6 @@
 // Package simulation runs whole nodes in one process and in virtual time: the emulated node, the daemon, drivers of all
 // kinds, the kubelet, pods, and all that befalls them. A seed decides every event and the order of all calls, so a failure
-// of a seed comes again.
-//
-//	go test ./v2/test/simulation -seeds=1000          # as 'make simulate'
-//	go test ./v2/test/simulation -seed=42 -v          # one run, with all that happens
-//	go test ./v2/test/simulation -seed=42 -shrink     # with as few events as still break it
+// of a seed comes again. docs/testing.md says how to run it.
 package simulation
 
 import (

@@ -36,17 +36,16 @@ type world struct {
 
 // volume is a volume of the cluster. The scheduler alone changes it, in steps and checks.
 type volume struct {
-	name    string
-	serial  string // of its disk; empty for a share
-	target  string // its iSCSI target, or empty
-	lun     uint16
-	server  string // its SMB server, or empty
-	share   string
-	driver  *driver
-	keys    int  // which keys of the disk the driver uses
-	offline bool // the driver takes the disk offline
-	pods    [2]podUse
-	size    winsim.Size
+	name          string
+	serial        string // of its disk; empty for a share
+	target        string // its iSCSI target, or empty
+	lun           uint16
+	server, share string // empty for a disk
+	driver        *driver
+	keys          int  // which keys of the disk the driver uses
+	offline       bool // the driver takes the disk offline
+	pods          [2]podUse
+	size          winsim.Size
 
 	attached  bool   // the controller has attached it
 	written   string // the last that a pod wrote

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,28 +200,6 @@ func TestMountVolume_SecondName(t *testing.T) {
 	wantKind(t, "another volume", host.UnmountVolume(volumeID(2), target), winerr.InUse, target)
 	must(t, host.UnmountVolume(secondName, target))
 	wantMounted(t, host, target, "")
-}
-
-// TestMountVolume_TwoVolumesAtOnce shows that one of two wins, no matter which makes the folder.
-func TestMountVolume_TwoVolumesAtOnce(t *testing.T) {
-	for range 50 {
-		node := newNode(t, twoVolumes())
-		host := volumeapi.NewOn(node)
-		errs := make([]error, 2)
-		var wg sync.WaitGroup
-		for i, volume := range []string{id, volumeID(2)} {
-			wg.Go(func() { errs[i] = host.MountVolume(volume, target) })
-		}
-		wg.Wait()
-		winner := id
-		if errs[0] != nil {
-			winner = volumeID(2)
-			errs[0], errs[1] = errs[1], errs[0]
-		}
-		must(t, errs[0])
-		wantKind(t, "the other", errs[1], winerr.Exists, target)
-		wantMounted(t, host, target, winner)
-	}
 }
 
 func TestMountVolume_Hangs(t *testing.T) {
