@@ -138,6 +138,9 @@ func (r *run) attempt(v *volume, verb string, do func(verbs, context.Context, *v
 	name := verb + " " + v.name
 	q := &question{volume: v, verb: verb}
 	r.step("the kubelet calls "+name, func() { r.ask(q) })
+	if r.over() {
+		return errEnded
+	}
 	defer q.cancel()
 	errs := make([]error, 1)
 	if v.isMounters() && v.random.IntN(8) == 0 {

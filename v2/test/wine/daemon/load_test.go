@@ -41,6 +41,7 @@ func TestLoad_LargeMessages(t *testing.T) {
 type callers struct {
 	sync.WaitGroup
 	answered atomic.Int64
+	news     chan struct{} // has a value after an answer
 	stop     context.CancelFunc
 	mu       sync.Mutex
 	errors   map[codes.Code]int
@@ -48,7 +49,7 @@ type callers struct {
 
 // call lets n callers use a client, until ended, or until a call fails if so wanted.
 func call(ctx context.Context, c *fsv1.Client, n int, untilFailure bool) *callers {
-	cs := &callers{errors: map[codes.Code]int{}}
+	cs := &callers{errors: map[codes.Code]int{}, news: make(chan struct{}, 1)}
 	ctx, cs.stop = context.WithCancel(ctx)
 	for range n {
 		cs.Go(func() {
@@ -59,6 +60,10 @@ func call(ctx context.Context, c *fsv1.Client, n int, untilFailure bool) *caller
 				}
 				if err == nil {
 					cs.answered.Add(1)
+					select {
+					case cs.news <- struct{}{}:
+					default:
+					}
 					continue
 				}
 				cs.mu.Lock()
@@ -82,21 +87,21 @@ func (cs *callers) wantOnly(t *testing.T, code codes.Code) {
 }
 
 // await waits until that many calls more were answered.
-func (cs *callers) await(t *testing.T, n int64) {
-	t.Helper()
-	n += cs.answered.Load()
-	eventually(t, "calls are answered", func() bool { return cs.answered.Load() >= n })
+func (cs *callers) await(n int64) {
+	for n += cs.answered.Load(); cs.answered.Load() < n; {
+		<-cs.news
+	}
 }
 
 // TestLoad_ServerKilled: clients notice it, and find the next daemon by themselves.
 func TestLoad_ServerKilled(t *testing.T) {
 	first := start(t)
 	cs := call(t.Context(), connect(t), 16, false)
-	cs.await(t, 100)
+	cs.await(100)
 	first.kill()
 	killed := time.Now()
 	start(t)
-	cs.await(t, 100)
+	cs.await(100)
 	figure(t, "from the kill of the daemon, with a new one, to the 100th answer for an old client: %d ms", time.Since(killed).Milliseconds())
 	cs.stop()
 	cs.Wait()
@@ -121,9 +126,7 @@ func playVictim(file string) {
 		connections = append(connections, call(ctx, c, 2, false))
 	}
 	for _, cs := range connections {
-		for cs.answered.Load() < 10 {
-			time.Sleep(time.Millisecond)
-		}
+		cs.await(10)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		panic(err)
@@ -171,7 +174,7 @@ func TestLoad_GracefulStop(t *testing.T) {
 		require.NoError(t, os.WriteFile(fmt.Sprintf(`%s\%d`, dir, i), nil, 0o600))
 	}
 	cs := call(t.Context(), c, 16, true)
-	cs.await(t, 100)
+	cs.await(100)
 	removed := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
