@@ -342,13 +342,10 @@ func (r *run) volumeOn(serial string) []*volume {
 func (r *run) diskStates() map[string]string {
 	states := map[string]string{}
 	for _, d := range r.allDisks() {
-		if d.Presence != "" && d.Presence != winsim.DiskAttached {
+		if d.System || d.Presence != "" && d.Presence != winsim.DiskAttached { // on the system's are folders and links
 			continue
 		}
 		fingerprint, err := r.node.DiskFingerprint(d.Number)
-		if d.System {
-			fingerprint = "" // folders and links are there
-		}
 		states[d.Serial] = fmt.Sprintf("offline %t, read-only %t, %s, %d partitions, %s %v", d.Offline, d.ReadOnly, d.Layout, len(d.Partitions), fingerprint, err)
 	}
 	return states

@@ -65,11 +65,8 @@ type volume struct {
 	run         *run
 }
 
-// pod is a place at which a volume is published.
-type podUse struct {
-	uses  bool // from the OK of Publish until Unpublish begins
-	wrote bool
-}
+// podUse says whether a pod uses the volume, from the OK of Publish until Unpublish begins, and whether it wrote.
+type podUse struct{ uses, wrote bool }
 
 // isMounters reports whether its driver uses the mounter. The others speak the API of the daemon.
 func (v *volume) isMounters() bool { return strings.HasPrefix(v.driver.name, "mounter") }
