@@ -57,16 +57,16 @@ func (r *run) befall() {
 	if r.rest--; r.ending || r.rest > 0 {
 		return
 	}
-	if r.patience > 0 {
-		r.patience--
-		if r.aim = r.nextChange(); r.aim == nil && r.patience > 0 {
+	if r.awaits > 0 {
+		r.awaits--
+		if r.aim = r.nextChange(); r.aim == nil && r.awaits > 0 {
 			return
 		}
 	} else if r.random.IntN(2) == 0 {
-		r.patience = r.restLimit
+		r.awaits = r.restLimit
 		return
 	}
-	r.rest, r.patience = r.random.IntN(r.restLimit), 0
+	r.rest, r.awaits = r.random.IntN(r.restLimit), 0
 	total := 0
 	for _, e := range events {
 		total += e.weight

@@ -110,7 +110,7 @@ func (r *run) answered(q *question, err error) {
 	case v.troubled == 0:
 		r.fail(invariant5, "%s %s failed, and nothing befell it: %v", q.verb, v.name, err)
 	}
-	if bad := min(since(v.badAt), since(r.befell)); q.verb == "unstage" && err != nil && bad > patience {
+	if bad := min(since(v.badAt), since(r.befell)); q.verb == "unstage" && err != nil && bad > badLimit {
 		r.fail(invariant5, "%s cannot be unstaged although its disk has failed or hung for %s: %v", v.name, bad, err)
 	}
 	if _, here := r.here(v.serial); v.saidGone.Load() && here && q.mounted && q.troubled == v.troubled {
@@ -198,11 +198,11 @@ func (r *run) shows(v *volume, path string, well bool) {
 	}
 }
 
-// silence is how long a disk does not answer before what is not on it counts as lost. Patience is how long a volume can stay
+// silence is how long a disk does not answer before what is not on it counts as lost. BadLimit is how long a volume can stay
 // staged because of its disk: silence, and some attempts of the kubelet.
 const (
 	silence  = 6 * time.Minute
-	patience = 20 * time.Minute
+	badLimit = 20 * time.Minute
 )
 
 // unstaged checks that what was written last is on the disk, and that the disk is as its driver wants it.

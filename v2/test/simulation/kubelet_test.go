@@ -153,7 +153,7 @@ func (r *run) attempt(v *volume, verb string, do func(verbs, context.Context, *v
 		})
 	}
 	all.Wait()
-	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // nobody knows which was first
+	slices.SortFunc(errs, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // which was first is not known
 	err := cmp.Or(errs...)
 	if verb == "unstage-early" && slices.Contains(errs, nil) {
 		err = nil

@@ -46,8 +46,8 @@ type run struct {
 	rest    int       // steps until the next event
 	befell  time.Time // when the last one began or ended
 
-	aim      *waiter // the call that the event is about
-	patience int     // for how many steps the event waits for one
+	aim    *waiter // the call that the event is about
+	awaits int     // for how many steps the event waits for one
 
 	network    *network
 	names      map[string]string // of volumes, see nameOf
