@@ -59,3 +59,5 @@ func (e *nodeError) GRPCStatus() *status.Status {
 	}
 	return detailed
 }
+
+func isUnimplemented(err error) bool { return failure.ClassOf(err) == failure.Unsupported }

@@ -7,38 +7,56 @@ import (
 	"sync/atomic"
 	"testing"
 
-	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// asked is a node that counts questions. It has no answer to others than those of Condition.
+// asked counts questions. It has no answer to others than those of Condition.
 type asked struct {
-	node
+	volume.Extended
 	share bool
 	n     int
 }
 
-func (a *asked) mountedAt(context.Context, string) (string, error) {
+func (a *asked) GetVolumeIDFromTargetPath(context.Context, *volume.GetVolumeIDFromTargetPathRequest) (*volume.GetVolumeIDFromTargetPathResponse, error) {
 	a.n++
 	if a.share {
-		return "", fs.ErrNotExist
+		return nil, fs.ErrNotExist
 	}
-	return `\\?\Volume{1}\`, nil
+	return &volume.GetVolumeIDFromTargetPathResponse{VolumeID: `\\?\Volume{1}\`}, nil
 }
 
-func (a *asked) health(context.Context, string) (volumeapi.Health, error) {
+func (a *asked) Health(context.Context, string) (volume.Health, error) {
 	a.n++
-	return volumeapi.Health{FileSystem: "NTFS", Dirty: true}, nil
+	return volume.Health{FileSystem: "NTFS", Dirty: true}, nil
 }
 
-func (a *asked) volumeSpace(context.Context, string) (Usage, error) { a.n++; return Usage{}, nil }
-func (a *asked) pathSpace(context.Context, string) (Usage, error)   { a.n++; return Usage{}, nil }
-func (a *asked) isLiveLink(context.Context, string) (bool, error)   { a.n++; return true, nil }
+func (a *asked) GetVolumeStats(context.Context, *volume.GetVolumeStatsRequest) (*volume.GetVolumeStatsResponse, error) {
+	a.n++
+	return &volume.GetVolumeStatsResponse{}, nil
+}
+
+// askedFiles is the group filesystem of asked.
+type askedFiles struct {
+	filesystem.Extended
+	*asked
+}
+
+func (a askedFiles) GetPathStats(context.Context, *filesystem.GetPathStatsRequest) (*filesystem.GetPathStatsResponse, error) {
+	a.n++
+	return &filesystem.GetPathStatsResponse{}, nil
+}
+
+func (a askedFiles) IsSymlink(context.Context, *filesystem.IsSymlinkRequest) (*filesystem.IsSymlinkResponse, error) {
+	a.n++
+	return &filesystem.IsSymlinkResponse{IsSymlink: true}, nil
+}
 
 // TestCondition_Costs: kubelet asks for each volume once a minute.
 func TestCondition_Costs(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		a := &asked{share: share}
-		m := &Mounter{node: a, closed: &atomic.Bool{}, writable: &sync.Map{}}
+		m := &Mounter{node: &node{vols: a, files: askedFiles{asked: a}}, closed: &atomic.Bool{}, writable: &sync.Map{}}
 		if is, err := m.Condition(t.Context(), `C:\var\lib\kubelet\pods\1`); err != nil || is.Abnormal == share || a.n > 3 {
 			t.Errorf("share %v: %+v, %v after %d questions", share, is, err, a.n)
 		}

@@ -15,7 +15,7 @@ import (
 // list returns every path at which a volume or a share is: drives, mounted folders, and links in the
 // working directories.
 func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
-	found, err := m.node.describe(ctx, nodeapi.Links, nodeapi.Shares)
+	found, err := m.node.machine.Describe(ctx, nodeapi.Links, nodeapi.Shares)
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +76,17 @@ func pathKey(path string) string { return strings.ToLower(strings.TrimSuffix(pat
 // mountPaths returns the folders at which any of the volumes is mounted. It fails if that is unknown
 // for one of them.
 func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, error) {
-	found, err := m.node.describeVolumes(ctx, volumes)
+	found, err := m.node.machine.DescribeVolumes(ctx, volumes...)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
 	for _, id := range volumes {
-		at := slices.IndexFunc(found.Volumes, func(v nodeapi.Volume) bool { return strings.EqualFold(id, v.ID) })
+		at := slices.IndexFunc(found, func(v nodeapi.Volume) bool { return strings.EqualFold(id, v.ID) })
 		if at < 0 {
-			return nil, errMountsUnknown(id, found.Problems)
+			return nil, errMountsUnknown(id, nil)
 		}
-		v := found.Volumes[at]
+		v := found[at]
 		if !v.MountPathsListed {
 			return nil, errMountsUnknown(id, v.Problems)
 		}

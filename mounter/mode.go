@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter/remote"
 )
 
 // Mode is how a Mounter reaches the node.
@@ -48,9 +49,7 @@ type Option func(*settings)
 type settings struct {
 	hosts       *Hosts
 	workingDirs []string
-	pipePath    func(group, version string) string
-	dialer      func(ctx context.Context, group, version string) (net.Conn, error)
-	wait        bool
+	remote      []remote.Option
 	given       []given
 	err         error // of the first option that is wrong
 }
@@ -102,7 +101,7 @@ func WithPipePaths(path func(group, version string) string) Option {
 			s.refuse("the function of WithPipePaths is nil")
 		}
 		s.give("WithPipePaths", Daemon, true)
-		s.pipePath = path
+		s.remote = append(s.remote, remote.WithPipePaths(path))
 	}
 }
 
@@ -114,7 +113,7 @@ func WithDialer(f func(ctx context.Context, group, version string) (net.Conn, er
 			s.refuse("the function of WithDialer is nil")
 		}
 		s.give("WithDialer", Daemon, true)
-		s.dialer = f
+		s.remote = append(s.remote, remote.WithDialer(f))
 	}
 }
 
@@ -143,7 +142,7 @@ func WithWorkingDirs(dirs ...string) Option {
 func WithWait() Option {
 	return func(s *settings) {
 		s.give("WithWait", Daemon, false)
-		s.wait = true
+		s.remote = append(s.remote, remote.WithWait())
 	}
 }
 
@@ -179,7 +178,7 @@ func (s *settings) apply(options []Option) (Mode, error) {
 }
 
 // connect returns the node in the mode that was chosen, or is detected.
-func (s *settings) connect(ctx context.Context, mode Mode) (node, Mode, error) {
+func (s *settings) connect(ctx context.Context, mode Mode) (*node, Mode, error) {
 	tried := ""
 	if mode == Detect {
 		mode = Daemon

@@ -33,7 +33,7 @@ import (
 
 // Mounter mounts volumes on a node. It is safe for concurrent use. Close ends its connections.
 type Mounter struct {
-	node   node
+	node   *node
 	mode   Mode
 	locks  *locks
 	closed *atomic.Bool

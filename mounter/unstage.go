@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter/remote"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -235,7 +236,7 @@ func (m *Mounter) unlessGone(ctx context.Context, number uint32, err error) erro
 // cannotTell reports whether the daemon has no inspector, or the container does not have its pipe. An
 // inspector that does not answer now may tell later.
 func cannotTell(err error) bool {
-	return errors.Is(err, failure.Unsupported) || errors.Is(err, errNoPipe)
+	return errors.Is(err, failure.Unsupported) || errors.Is(err, remote.ErrNoPipe)
 }
 
 // ignoreMissing returns nil if an object is gone.

@@ -32,9 +32,9 @@ func (frames) Name() string                       { return "frames" }
 func (frames) Marshal(v any) ([]byte, error)      { return v.(*frame).data, nil }
 func (frames) Unmarshal(data []byte, v any) error { v.(*frame).data = data; return nil }
 
-// publishedOnly serves a node with the published API alone, as the original daemon does. Its
-// Unimplemented has no words in common with that of gRPC. Before is called before each other call.
-func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) mounter.Option {
+// publishedOnly serves a node with the published API alone, as the original daemon does, and returns its sockets. Its
+// Unimplemented has no words in common with that of gRPC. Before is called before each call.
+func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) func(group, version string) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("the proxy uses sockets, not pipes")
@@ -43,7 +43,7 @@ func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) 
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	behind := mountertest.NewDaemon(t, node).Dir()
-	for _, name := range []string{"disk-v1", "volume-v1", "filesystem-v1", "smb-v1", "system-v1alpha1"} {
+	for _, name := range []string{"disk-v1", "volume-v1", "filesystem-v1", "smb-v1", "system-v1alpha1", "iscsi-v1alpha2"} {
 		socket := "csi-proxy-" + name + ".sock"
 		conn, err := grpc.NewClient("unix:"+filepath.Join(behind, socket), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		must(t, err)
@@ -67,7 +67,7 @@ func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) 
 		go func() { _ = server.Serve(listener) }() // until Stop
 		t.Cleanup(func() { server.Stop(); _ = conn.Close() })
 	}
-	return mounter.WithPipePaths(func(group, version string) string { return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock") })
+	return func(group, version string) string { return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock") }
 }
 
 // TestDaemon_PublishedAPI: with the original daemon everything works that needs no extension. What
@@ -75,7 +75,7 @@ func publishedOnly(t *testing.T, node *winsim.Node, before func(method string)) 
 func TestDaemon_PublishedAPI(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	must(t, err)
-	m, err := mounter.New(t.Context(), publishedOnly(t, node, func(string) {}))
+	m, err := mounter.New(t.Context(), mounter.WithPipePaths(publishedOnly(t, node, func(string) {})))
 	must(t, err)
 	defer m.Close()
 	share := mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
@@ -186,14 +186,14 @@ func TestDaemon_PublishedAPI_Exchange(t *testing.T) {
 				return fmt.Sprintf("%s, offline %t, read-only %t, %s %v %v", info.Serial, info.Offline, info.ReadOnly, content, err, infoErr)
 			}
 			calls, before := 0, ""
-			m, err := mounter.New(t.Context(), publishedOnly(t, node, func(method string) {
+			m, err := mounter.New(t.Context(), mounter.WithPipePaths(publishedOnly(t, node, func(method string) {
 				if calls++; calls == nth && !strings.HasSuffix(method, "/PartitionDisk") && !strings.HasSuffix(method, "/SetDiskState") {
 					_ = node.DetachDisk(1)
 					_, err := node.AttachDisk(otherDisk(nth%2 == 0))
 					must(t, err)
 					before = state()
 				}
-			}))
+			})))
 			must(t, err)
 			stageErr := second(m.Stage(t.Context(), mounter.StageRequest{Path: staging, Source: source}))
 			_, readErr := node.ReadFile(staging + `\precious`)

@@ -72,9 +72,25 @@ type Interface interface {
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
 }
 
-var _ Interface = (*Disk)(nil)
+// Extended is Interface with what was added since it was published: implementations that drivers have of that still compile.
+type Extended interface {
+	Interface
 
-// Disk implements Interface over a host.
+	// SetDiskReadOnly makes a disk read-only or writable, online or offline, and returns when it is. A disk that already is
+	// in the wanted state stays in it, and the call succeeds.
+	SetDiskReadOnly(context.Context, *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error)
+
+	// OnlineDiskReadOnly brings a disk online so that no file system on it is ever mounted for writing, and waits for its
+	// volumes. A writable disk that is online goes offline first, which takes its volumes away for a moment.
+	OnlineDiskReadOnly(context.Context, *OnlineDiskReadOnlyRequest) (*OnlineDiskReadOnlyResponse, error)
+
+	// GetDiskReadOnly reports whether a disk is read-only, online or not.
+	GetDiskReadOnly(context.Context, *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error)
+}
+
+var _ Extended = (*Disk)(nil)
+
+// Disk implements Extended over a host.
 type Disk struct {
 	host diskapi.HostAPI
 }
@@ -138,12 +154,12 @@ func (d *Disk) ListDiskLocations(ctx context.Context, request *ListDiskLocations
 // PartitionDisk implements Interface.
 func (d *Disk) PartitionDisk(ctx context.Context, request *PartitionDiskRequest) (*PartitionDiskResponse, error) {
 	return hostctx.Do(ctx, "partition a disk", d.host, request, func(h diskapi.HostAPI, _ *PartitionDiskResponse) error {
-		h, err := bound(h, "partition", request.DiskNumber, request.MustBe)
-		if err != nil {
+		x, err := extended(h, "partition", request.DiskNumber, request.MustBe)
+		switch {
+		case err == nil:
+			return winerr.Wrap("partition", object(request.DiskNumber), x.PartitionDisk(request.DiskNumber))
+		case request.MustBe != MustBe{}:
 			return err
-		}
-		if whole, ok := h.(diskapi.WholePartitioner); ok {
-			return winerr.Wrap("partition", object(request.DiskNumber), whole.PartitionDisk(request.DiskNumber))
 		}
 		return partition(ctx, h, request.DiskNumber)
 	})
@@ -191,80 +207,61 @@ func (d *Disk) Rescan(ctx context.Context, request *RescanRequest) (*RescanRespo
 // SetDiskState implements Interface.
 func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (*SetDiskStateResponse, error) {
 	return hostctx.Do(ctx, "set state of a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskStateResponse) error {
-		h, err := bound(h, "set state of", request.DiskNumber, request.MustBe)
-		if err != nil {
-			return err
+		if is := request.MustBe; is != (MustBe{}) {
+			x, err := extended(h, "set state of", request.DiskNumber, is)
+			if err != nil {
+				return err
+			}
+			h = x
 		}
 		return winerr.Wrap("set state of", object(request.DiskNumber), h.SetDiskState(request.DiskNumber, request.IsOnline))
 	})
 }
 
-// SetDiskReadOnly makes a disk read-only or writable, and returns when it is. A disk that already
-// is in the wanted state stays in it, and the call succeeds. It fails with errors.ErrUnsupported
-// on a host that is not a diskapi.ReadOnlySetter.
-//
-// It is not part of Interface, so that implementations of that which drivers have still compile.
+// SetDiskReadOnly implements Extended.
 func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error) {
 	const op = "set read-only state of"
 	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskReadOnlyResponse) error {
-		setter, err := readOnlySetter(h, op, request.DiskNumber, request.MustBe)
+		x, err := extended(h, op, request.DiskNumber, request.MustBe)
 		if err != nil {
 			return err
 		}
-		return winerr.Wrap(op, object(request.DiskNumber), setter.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly))
+		return winerr.Wrap(op, object(request.DiskNumber), x.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly))
 	})
 }
 
-// OnlineDiskReadOnly brings a disk online so that no file system on it is ever mounted for writing,
-// and waits for its volumes. A writable disk that is online goes offline first, which takes its
-// volumes away for a moment. It is not part of Interface either.
+// OnlineDiskReadOnly implements Extended.
 func (d *Disk) OnlineDiskReadOnly(ctx context.Context, request *OnlineDiskReadOnlyRequest) (*OnlineDiskReadOnlyResponse, error) {
 	const op = "bring online read-only"
 	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, _ *OnlineDiskReadOnlyResponse) error {
-		setter, err := readOnlySetter(h, op, request.DiskNumber, request.MustBe)
+		x, err := extended(h, op, request.DiskNumber, request.MustBe)
 		if err != nil {
 			return err
 		}
-		return winerr.Wrap(op, object(request.DiskNumber), setter.OnlineDiskReadOnly(request.DiskNumber))
+		return winerr.Wrap(op, object(request.DiskNumber), x.OnlineDiskReadOnly(request.DiskNumber))
 	})
 }
 
-// GetDiskReadOnly reports whether a disk is read-only, online or not. It is not part of Interface
-// either.
+// GetDiskReadOnly implements Extended.
 func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {
 	const op = "get read-only state of"
 	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, out *GetDiskReadOnlyResponse) error {
-		setter, err := readOnlySetter(h, op, request.DiskNumber, request.MustBe)
+		x, err := extended(h, op, request.DiskNumber, request.MustBe)
 		if err != nil {
 			return err
 		}
-		out.IsReadOnly, err = setter.GetDiskReadOnly(request.DiskNumber)
+		out.IsReadOnly, err = x.GetDiskReadOnly(request.DiskNumber)
 		return winerr.Wrap(op, object(request.DiskNumber), err)
 	})
 }
 
-func readOnlySetter(h diskapi.HostAPI, op string, diskNumber uint32, is diskapi.MustBe) (diskapi.ReadOnlySetter, error) {
-	h, err := bound(h, op, diskNumber, is)
+// extended returns the host for a request that can say which disk it means.
+func extended(h diskapi.HostAPI, op string, diskNumber uint32, is MustBe) (diskapi.Extended, error) {
+	x, err := hostctx.Extended[diskapi.Extended](h, op, object(diskNumber))
 	if err != nil {
 		return nil, err
 	}
-	setter, ok := h.(diskapi.ReadOnlySetter)
-	if !ok {
-		return nil, winerr.New(winerr.Unsupported, op, object(diskNumber), "the host API does not implement ReadOnlySetter")
-	}
-	return setter, nil
-}
-
-// bound returns the host for a request that says which disk it means.
-func bound(h diskapi.HostAPI, op string, diskNumber uint32, is diskapi.MustBe) (diskapi.HostAPI, error) {
-	if is == (diskapi.MustBe{}) {
-		return h, nil
-	}
-	binder, ok := h.(diskapi.DiskBinder)
-	if !ok {
-		return nil, winerr.New(winerr.Unsupported, op, object(diskNumber), "the host API does not implement DiskBinder")
-	}
-	return binder.MustBe(is), nil
+	return x.MustBe(is), nil
 }
 
 func object(diskNumber uint32) string { return fmt.Sprintf("disk %d", diskNumber) }

@@ -177,28 +177,6 @@ func TestDisk_PartitionDisk_CancelledHalfWay(t *testing.T) {
 	}
 }
 
-// wholeHost is a host that partitions by itself, as ours do.
-type wholeHost struct{ fakeHost }
-
-func (w *wholeHost) PartitionDisk(n uint32) error {
-	return w.change("PartitionDisk", n, &w.partitioned, true)
-}
-
-func TestDisk_PartitionDisk_InOnePiece(t *testing.T) {
-	host := &wholeHost{}
-	d := newDisk(t, host)
-	if _, err := d.PartitionDisk(t.Context(), &disk.PartitionDiskRequest{DiskNumber: 3}); err != nil {
-		t.Fatal(err)
-	}
-	if want := []string{"PartitionDisk"}; !slices.Equal(host.changes, want) {
-		t.Errorf("host was changed by %q, want %q", host.changes, want)
-	}
-	_, err := d.PartitionDisk(t.Context(), &disk.PartitionDiskRequest{DiskNumber: 4})
-	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "disk 4") {
-		t.Errorf("err = %v, want one about disk 4 of kind %v", err, winerr.NotFound)
-	}
-}
-
 // call is one method with a good request, and the same with none.
 type call struct {
 	host  string // the call of the host that does the work

@@ -3,7 +3,7 @@ package disk
 import diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 
 // MustBe says which disk a request means. The request fails, and changes nothing, if another one has the number. The host
-// must be a diskapi.DiskBinder.
+// must be a diskapi.Extended.
 type MustBe = diskapi.MustBe
 
 // DiskIDs is what identifies a disk beyond its number.

@@ -50,38 +50,29 @@ type Interface interface {
 	RmdirContents(context.Context, *RmdirContentsRequest) (*RmdirContentsResponse, error)
 }
 
-// PathMeasurer measures volumes and shares by path. It is not part of Interface, so that
-// implementations of that which drivers have still compile. A Filesystem implements it.
-type PathMeasurer interface {
-	// GetPathStats reports how large and how full the volume or share is that a path leads to. It
-	// follows links as PathValid does.
+// Extended is Interface with what was added since it was published: implementations that drivers have of that still compile.
+type Extended interface {
+	Interface
+
+	// GetPathStats reports how large and how full the volume or share is that a path leads to: a volume at a mounted folder,
+	// a pod's link to one, a link to a share, or a directory in any of them. It follows links as PathValid does.
 	GetPathStats(context.Context, *GetPathStatsRequest) (*GetPathStatsResponse, error)
+	// ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it lists. It follows
+	// links on the way as PathExists does, and refuses a file, a link and a mounted folder.
+	ListDirectory(context.Context, *ListDirectoryRequest) (*ListDirectoryResponse, error)
 }
 
 // MaxListed is how many entries ListDirectory returns: pods write in the directories that it lists.
 const MaxListed = 1000
 
-// DirectoryLister lists directories. It is not part of Interface, like PathMeasurer. A Filesystem
-// implements it.
-type DirectoryLister interface {
-	// ListDirectory returns the names in a directory. It follows links on the way as PathExists
-	// does, and refuses a file, a link and a mounted folder.
-	ListDirectory(context.Context, *ListDirectoryRequest) (*ListDirectoryResponse, error)
-}
-
-// Filesystem implements Interface over a host.
+// Filesystem implements Extended over a host.
 type Filesystem struct {
 	host     fsapi.HostAPI
 	onRemove []func(ctx context.Context, path string)
 	onUnlink func(target string)
 }
 
-var (
-	_ Interface    = (*Filesystem)(nil)
-	_ PathMeasurer = (*Filesystem)(nil)
-
-	_ DirectoryLister = (*Filesystem)(nil)
-)
+var _ Extended = (*Filesystem)(nil)
 
 // New returns the filesystem group on the given host.
 func New(hostAPI fsapi.HostAPI, options ...Option) (*Filesystem, error) {
@@ -107,7 +98,7 @@ type Option func(*Filesystem) error
 // Other calls fail with an error that matches fs.ErrPermission. PathValid is not limited on
 // network paths. Roots of drives, and folders of Windows, programs and users, are refused.
 //
-// The host must be an fsapi.Limiter, as those of package hostapi and winsim are.
+// The host must be an fsapi.Extended, as those of package hostapi and winsim are.
 func WorkingDirs(dirs ...string) Option {
 	return func(f *Filesystem) (err error) {
 		f.host, err = policy.Limit(f.host, dirs)
@@ -136,7 +127,7 @@ func OnRemove(f func(ctx context.Context, path string)) Option {
 // OnUnlink calls f for each symbolic link that Rmdir removes, with what it held. Node.NoteUnlinked of package node is such
 // a function.
 //
-// The host must be an fsapi.Unlinker, as those of package hostapi and winsim are. Otherwise the option has no effect.
+// The host must be an fsapi.Extended, as those of package hostapi and winsim are. Otherwise the option has no effect.
 func OnUnlink(f func(target string)) Option {
 	return func(fs *Filesystem) error {
 		fs.onUnlink = f
@@ -244,9 +235,7 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 	})
 }
 
-// GetPathStats reports how large and how full the volume or share is that Path leads to: a volume at
-// a mounted folder, a pod's link to one, a link to a share, or a directory in any of them. It fails
-// with errors.ErrUnsupported on a host that is not a fsapi.SpaceMeasurer.
+// GetPathStats implements Extended.
 func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequest) (*GetPathStatsResponse, error) {
 	const op = "measure"
 	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *GetPathStatsResponse) error {
@@ -254,18 +243,17 @@ func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequ
 		if err != nil {
 			return err
 		}
-		measurer, ok := host.(fsapi.SpaceMeasurer)
-		if !ok {
-			return winerr.New(winerr.Unsupported, op, path, "the host API does not implement SpaceMeasurer")
+		x, err := hostctx.Extended[fsapi.Extended](host, op, path)
+		if err != nil {
+			return err
 		}
-		out.TotalBytes, out.AvailableBytes, err = measurer.PathStats(path)
+		out.TotalBytes, out.AvailableBytes, err = x.PathStats(path)
 		out.UsedBytes = out.TotalBytes - out.AvailableBytes
 		return winerr.Wrap(op, path, err)
 	})
 }
 
-// ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it
-// lists. It fails with errors.ErrUnsupported on a host that is not a fsapi.DirectoryLister.
+// ListDirectory implements Extended.
 func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRequest) (*ListDirectoryResponse, error) {
 	const op = "list"
 	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *ListDirectoryResponse) (err error) {
@@ -273,11 +261,11 @@ func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRe
 		if err != nil {
 			return err
 		}
-		lister, ok := host.(fsapi.DirectoryLister)
-		if !ok {
-			return winerr.New(winerr.Unsupported, op, path, "the host API does not implement DirectoryLister")
+		x, err := hostctx.Extended[fsapi.Extended](host, op, path)
+		if err != nil {
+			return err
 		}
-		out.Entries, out.Truncated, err = lister.ListDirectory(path, MaxListed)
+		out.Entries, out.Truncated, err = x.ListDirectory(path, MaxListed)
 		return winerr.Wrap(op, path, err)
 	})
 }
@@ -290,8 +278,8 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 		if err != nil {
 			return err
 		}
-		if unlinker, ok := host.(fsapi.Unlinker); ok && f.onUnlink != nil {
-			err = unlinker.Unlink(path, request.Force, f.onUnlink)
+		if x, ok := host.(fsapi.Extended); ok && f.onUnlink != nil {
+			err = x.Unlink(path, request.Force, f.onUnlink)
 		} else {
 			err = host.Rmdir(path, request.Force)
 		}

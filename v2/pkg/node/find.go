@@ -49,7 +49,7 @@ type Query struct {
 // them may destroy the data of another.
 type AmbiguousError struct {
 	Query Query
-	// Candidates are at least two. Through a daemon, package mounter knows only their numbers.
+	// Candidates are at least two. Through a daemon only their numbers are known.
 	Candidates []Disk
 }
 

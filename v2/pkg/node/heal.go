@@ -7,12 +7,10 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -92,7 +90,7 @@ func OnRemove(f func(ctx context.Context, path string)) Option {
 // New needs no such option: its hosts share their locks with all others of this process.
 func VolumeHost(host volumeapi.HostAPI) Option {
 	return func(n *Node) error {
-		n.volumeHost = host
+		n.volumeHost, _ = host.(volumeapi.Extended)
 		return nil
 	}
 }
@@ -230,7 +228,7 @@ func (h *healing) remove(ctx context.Context, link *stagingLink) (kept string, e
 		return err
 	}
 	if link.kind == toVolume {
-		err = h.inTurnOfVolume(ctx, opHeal, link.id, link.path, do)
+		err = h.inTurnOfVolume(ctx, link.id, link.path, do)
 	} else {
 		err = h.inTurnOfShare(ctx, link, do)
 	}
@@ -242,28 +240,18 @@ func (h *healing) remove(ctx context.Context, link *stagingLink) (kept string, e
 
 var errNoTurn = errors.New("this host cannot keep its other calls away from it")
 
-func (n *Node) inTurnOfVolume(ctx context.Context, op string, id win.VolumeID, path string, do func(context.Context) error) error {
-	host, err := hostctx.Begin(ctx, op, n.volumeHost, &id)
-	if err != nil {
-		return err
-	}
-	excluder, ok := host.(volumeapi.Excluder)
-	if !ok {
+func (n *Node) inTurnOfVolume(ctx context.Context, id win.VolumeID, path string, do func(context.Context) error) error {
+	if n.volumeHost == nil {
 		return errNoTurn
 	}
-	return excluder.Exclusively(string(id), path, do)
+	return n.volumeHost.Exclusively(ctx, string(id), path, do)
 }
 
 func (h *healing) inTurnOfShare(ctx context.Context, link *stagingLink, do func(context.Context) error) error {
-	host, err := hostctx.Begin(ctx, opHeal, h.smb, &h.options)
-	if err != nil {
-		return err
-	}
-	excluder, ok := host.(smbapi.Excluder)
-	if !ok {
+	if h.smb == nil {
 		return errNoTurn
 	}
-	return excluder.Exclusively(link.target(), link.path, do)
+	return h.smb.Exclusively(ctx, link.target(), link.path, do)
 }
 
 // removeNow is remove in its turn. Nothing happens between the last check and the removal.

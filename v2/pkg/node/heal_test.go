@@ -68,7 +68,7 @@ func mapShare(t *testing.T, node *winsim.Node, remote, local string) {
 	if parent := local[:strings.LastIndexByte(local, '\\')]; node.Mkdir(parent) != nil {
 		t.Fatalf("%s cannot be made", parent)
 	}
-	prepare(t, node.SMB().(smbapi.Mapper).MapSMBShare(remote, local, "csi", "csi-Pa55"))
+	prepare(t, node.SMB().(smbapi.Extended).MapSMBShare(remote, local, "csi", "csi-Pa55"))
 }
 
 // restarted is a node some time after a restart: disk 2 is gone, and mappings lost their

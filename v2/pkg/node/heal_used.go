@@ -10,7 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
 // What a start of Windows has lost only a driver can bring back. A device that drops off its bus, and
@@ -70,7 +69,7 @@ func (h *healing) originOf(link *stagingLink) origin {
 	case h.used.has(link.leadsTo()):
 		return sinceStart
 	}
-	if reporter, ok := h.smb.(smbapi.MappingReporter); ok && link.kind == toShare && reporter.MappingFacts(link.leadsTo()).Created {
+	if h.smb != nil && link.kind == toShare && h.smb.MappingFacts(link.leadsTo()).Created {
 		return sinceStart
 	}
 	return beforeStart

@@ -41,6 +41,8 @@ import (
 // Interface is what a Node does, for drivers that replace it in tests.
 type Interface interface {
 	Describe(ctx context.Context, parts ...Part) (*Description, error)
+	DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, error)
+	SessionsOf(ctx context.Context, names ...string) ([]Session, error)
 	FindDisk(ctx context.Context, query Query) (*Disk, error)
 	Heal(ctx context.Context, options HealOptions) (*Healing, error)
 }
@@ -51,14 +53,14 @@ var _ Interface = (*Node)(nil)
 type Node struct {
 	m        win.Machine
 	disks    diskapi.DiskAPI
-	limits   *policy.Policy // nil: no links are searched
-	smb      smbapi.HostAPI // nil: only Windows reports mappings
+	limits   *policy.Policy  // nil: no links are searched
+	smb      smbapi.Extended // nil: only Windows reports mappings
 	turns    *tasks.Locks[struct{}]
 	searches *searches
 	known    knownDisks
 	slow     tasks.SlowObjects
 
-	volumeHost volumeapi.HostAPI
+	volumeHost volumeapi.Extended // nil: nothing is healed
 	lost       lostvolume.Finder
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      tasks.Locks[struct{}]
@@ -92,24 +94,24 @@ func UnsafeWorkingDirs(dirs ...string) Option {
 
 // SMBHost is the host that creates and removes mappings, such as that of smbapi.NewOn. It knows what
 // Windows does not list: the users of mappings, and which removals wait. It must implement
-// smbapi.MappingReporter; otherwise the option has no effect. New needs no such option: it uses that of
+// smbapi.Extended; otherwise the option has no effect. New needs no such option: it uses that of
 // smbapi.New.
 func SMBHost(host smbapi.HostAPI) Option {
 	return func(n *Node) error {
-		n.smb = host
+		n.smb, _ = host.(smbapi.Extended)
 		return nil
 	}
 }
 
 // New returns the machine this program runs on.
 func New(options ...Option) (*Node, error) {
-	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New(), volumeHost: volumeapi.New(), lost: lostvolume.ThisMachine}, options)
+	return build(&Node{m: local.Machine(), disks: diskapi.New(), lost: lostvolume.ThisMachine}, append([]Option{SMBHost(smbapi.New()), VolumeHost(volumeapi.New())}, options...))
 }
 
 // NewOn returns a given machine. Outside this module that is an emulated one: NewOn(emulated) with
 // a *winsim.Node.
 func NewOn(m win.Machine, options ...Option) (*Node, error) {
-	return build(&Node{m: m, disks: diskapi.NewOn(m), volumeHost: volumeapi.NewOn(m), lost: lostvolume.NewFinder()}, options)
+	return build(&Node{m: m, disks: diskapi.NewOn(m), lost: lostvolume.NewFinder()}, append([]Option{VolumeHost(volumeapi.NewOn(m))}, options...))
 }
 
 func build(n *Node, options []Option) (*Node, error) {

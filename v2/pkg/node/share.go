@@ -12,7 +12,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
-	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
 var shareStates = map[win.SMBStatus]string{
@@ -55,11 +54,10 @@ func (l *lookup) share(mapping win.SMBMapping) Share {
 	if mapping.Plain || mapping.Private {
 		share.Private = pointer(mapping.Private)
 	}
-	reporter, ok := l.smb.(smbapi.MappingReporter)
-	if !ok {
+	if l.smb == nil {
 		return share
 	}
-	facts := reporter.MappingFacts(mapping.Remote)
+	facts := l.smb.MappingFacts(mapping.Remote)
 	share.RemovalWaits = &facts.RemovalWaits
 	if facts.Created {
 		share.User = &facts.User
@@ -151,18 +149,13 @@ func (s *linkSearch) addToShares(node *Description) {
 
 // addKnownLinks adds the links that the process has made, as far as they fit into an answer.
 func (l *lookup) addKnownLinks(ctx context.Context, shares []Share) {
-	host := l.smb
-	if binder, ok := host.(smbapi.ContextBinder); ok {
-		host = binder.WithContext(ctx)
-	}
-	reporter, ok := host.(smbapi.MappingReporter)
-	if !ok {
+	if l.smb == nil {
 		return
 	}
 	left := maxLinkBytes
 	for i := range shares {
 		share := &shares[i]
-		all := reporter.LiveLinks(share.Remote)
+		all := l.smb.LiveLinks(ctx, share.Remote)
 		for _, path := range all {
 			if left -= encodedSize(path); left < 0 {
 				share.Problems = append(share.Problems,

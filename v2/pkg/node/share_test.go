@@ -41,7 +41,7 @@ func sharesNode(t *testing.T) *winsim.Node {
 
 func mapTo(t *testing.T, host smbapi.HostAPI, remote, local, user string) {
 	t.Helper()
-	prepare(t, host.(smbapi.Mapper).MapSMBShare(remote, local, user, password))
+	prepare(t, host.(smbapi.Extended).MapSMBShare(remote, local, user, password))
 }
 
 // shareTexts are the shares in lines, with "?" for what is unknown.
@@ -97,7 +97,7 @@ func TestShares(t *testing.T) {
 	wantShares(t, "without the host", shareTexts(t, inspector(t, node), all...), `\\files\data ok user ? private true answers ? links [2c3d] removal waits ?`)
 
 	prepare(t, node.RemoveAll(staged2))
-	host.(smbapi.LinkWatcher).LinksGone(staged2)
+	host.(smbapi.Extended).LinksGone(staged2)
 	wantShares(t, "after the last link", shareTexts(t, i, all...), "")
 }
 
@@ -105,7 +105,7 @@ func TestShares(t *testing.T) {
 func TestShares_Privacy(t *testing.T) {
 	node := sharesNode(t)
 	host := smbapi.NewOn(node)
-	mapTo(t, host.(smbapi.PrivacySetter).WithPrivacy(false), share, "", "csi")
+	mapTo(t, host.(smbapi.Extended).WithPrivacy(false), share, "", "csi")
 	mapTo(t, host, `\\spare\data`, "", "csi")
 	const want = `\\files\data ok user %[1]s private false answers ? links [] removal waits %[2]s
 \\spare\data ok user %[1]s private true answers ? links [] removal waits %[2]s`
@@ -228,7 +228,7 @@ func TestShares_Secrets(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"csi"`) || strings.Contains(string(text), password) {
 		t.Errorf("%v, %s", err, text)
 	}
-	facts := fmt.Sprintf("%+v", host.(smbapi.MappingReporter).MappingFacts(share))
+	facts := fmt.Sprintf("%+v", host.(smbapi.Extended).MappingFacts(share))
 	if !strings.Contains(facts, "csi") || strings.Contains(facts, password) {
 		t.Error(facts)
 	}

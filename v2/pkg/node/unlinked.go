@@ -116,7 +116,7 @@ func (n *Node) lookAtUnlinked(ctx context.Context, path string, before absentVol
 		return false, before, nil
 	}
 	ended := false // is read only after removeUnlinked has returned
-	err = n.inTurnOfVolume(ctx, opUnlinked, id, path, func(ctx context.Context) (err error) {
+	err = n.inTurnOfVolume(ctx, id, path, func(ctx context.Context) (err error) {
 		ended, err = n.removeUnlinked(ctx, path, id)
 		return err
 	})

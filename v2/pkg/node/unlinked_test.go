@@ -266,7 +266,7 @@ func TestRemoveUnlinked_InTurn(t *testing.T) {
 			mount := func() { mounted <- host.MountVolume(deadVolume, ofDeadVolume) }
 			remove := func() { removed <- n.RemoveUnlinked(t.Context()) }
 			comeBack := func() { reattach(t, node) }
-			prepare(t, host.(volumeapi.Excluder).Exclusively(deadVolume, ofDeadVolume, func(context.Context) error {
+			prepare(t, host.(volumeapi.Extended).Exclusively(t.Context(), deadVolume, ofDeadVolume, func(context.Context) error {
 				go mount()
 				synctest.Wait()
 				go remove()

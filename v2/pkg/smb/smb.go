@@ -65,7 +65,7 @@ type SMB struct {
 	fs   fs.Interface
 }
 
-// New returns an SMB that works on the given host. If the host is not a smbapi.Mapper,
+// New returns an SMB that works on the given host. If the host is not a smbapi.Extended,
 // New uses fsClient to find out whether a share answers. Neither may be nil.
 func New(hostAPI smbapi.HostAPI, fsClient fs.Interface, options ...Option) (*SMB, error) {
 	const op = "open SMB library"
@@ -131,7 +131,7 @@ func RefuseOtherUser(refuse bool) Option {
 }
 
 func sameUser(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
-	checker, ok := host.(smbapi.UserChecker)
+	checker, ok := host.(smbapi.Extended)
 	if !ok {
 		return host, fmt.Errorf("a host of type %T cannot refuse another user", host)
 	}
@@ -139,7 +139,7 @@ func sameUser(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
 }
 
 func private(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
-	setter, ok := host.(smbapi.PrivacySetter)
+	setter, ok := host.(smbapi.Extended)
 	if !ok {
 		return host, fmt.Errorf("a host of type %T cannot be set to require encryption", host)
 	}
@@ -162,7 +162,7 @@ func configure(host smbapi.HostAPI, request *NewSMBGlobalMappingRequest) (_ smba
 }
 
 // LinksGone removes the mappings whose removal waits for links at or below a local path, if no
-// link uses them any more. It does nothing if the host is not a smbapi.LinkWatcher. Pass it to
+// link uses them any more. It does nothing if the host is not a smbapi.Extended. Pass it to
 // filesystem.OnRemove if your driver asks for the removal of a mapping before it removes its
 // link.
 func (s *SMB) LinksGone(ctx context.Context, path string) {
@@ -170,7 +170,7 @@ func (s *SMB) LinksGone(ctx context.Context, path string) {
 	if err != nil {
 		return // the next call about the server does it
 	}
-	if watcher, ok := h.(smbapi.LinkWatcher); ok {
+	if watcher, ok := h.(smbapi.Extended); ok {
 		watcher.LinksGone(path)
 	}
 }
@@ -188,7 +188,7 @@ func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMapp
 		if h, err = configure(h, request); err != nil {
 			return err
 		}
-		if mapper, ok := h.(smbapi.Mapper); ok {
+		if mapper, ok := h.(smbapi.Extended); ok {
 			err = mapper.MapSMBShare(request.RemotePath, request.LocalPath, request.Username, request.Password)
 		} else {
 			err = s.mapAndLink(ctx, h, remote, request)
@@ -202,8 +202,8 @@ const (
 	opLink = "link folder"
 )
 
-// mapAndLink maps a share on a host that knows only single steps. It makes the checks that a
-// Mapper makes itself, before the first step, so that a wrong request leaves nothing behind.
+// mapAndLink maps a share on a host that knows only single steps. It makes the checks that an
+// Extended makes itself, before the first step, so that a wrong request leaves nothing behind.
 func (s *SMB) mapAndLink(ctx context.Context, h smbapi.HostAPI, remote unc.Path, request *NewSMBGlobalMappingRequest) error {
 	if err := remote.CheckMappable(opMap); err != nil {
 		return err
@@ -259,14 +259,14 @@ func (s *SMB) RemoveSMBGlobalMapping(ctx context.Context, request *RemoveSMBGlob
 		if request.ExceptLink == "" {
 			return winerr.Wrap(op, remote.Share(), h.RemoveSMBGlobalMapping(remote.Share()))
 		}
-		unmapper, ok := h.(smbapi.Unmapper)
-		if !ok {
-			return winerr.New(winerr.Unsupported, op, remote.Share(), "a host of type %T cannot except a link", h)
+		x, err := hostctx.Extended[smbapi.Extended](h, op, remote.Share())
+		if err != nil {
+			return err
 		}
 		local, err := winpath.Clean(request.ExceptLink)
 		if err != nil {
 			return winerr.As(winerr.Invalid, op, remote.Share(), err, "")
 		}
-		return winerr.Wrap(op, remote.Share(), unmapper.RemoveSMBGlobalMappingExcept(remote.Share(), local))
+		return winerr.Wrap(op, remote.Share(), x.RemoveSMBGlobalMappingExcept(remote.Share(), local))
 	})
 }

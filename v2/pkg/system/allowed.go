@@ -31,7 +31,7 @@ func AllowedServices(names ...string) Option {
 // limit hands the list to the host, which knows the services that depend on others. Hosts that
 // drivers write do not take it.
 func (s *System) limit() {
-	if host, ok := s.host.(systemapi.ServiceLimiter); ok && s.allowed != nil {
+	if host, ok := s.host.(systemapi.Extended); ok && s.allowed != nil {
 		s.host, s.hostLimits = host.OnlyServices(s.allowed), true
 	}
 }

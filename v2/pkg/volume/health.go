@@ -11,9 +11,7 @@ import (
 // Health is what Windows knows about a volume and its disk.
 type Health = volumeapi.Health
 
-// Health asks what Windows knows of a volume: the dirty bit, what NTFS has noted, and the health of its disks. It
-// changes nothing and is quick. What could not be found out is in Unknown, so that silence never means health. A volume
-// that is not there is fs.ErrNotExist.
+// Health implements Extended.
 //
 // It asks FSCTL_IS_VOLUME_DIRTY, MSFT_Volume and MSFT_PhysicalDisk:
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_is_volume_dirty
@@ -23,11 +21,11 @@ func (v *Volume) Health(ctx context.Context, volumeID string) (volumeapi.Health,
 		return volumeapi.Health{}, err
 	}
 	out, err := hostctx.Fill(ctx, op, v.host, &volumeID, func(h volumeapi.HostAPI, out *volumeapi.Health) (err error) {
-		reader, ok := h.(volumeapi.HealthReader)
-		if !ok {
-			return winerr.New(winerr.Unsupported, op, volumeID, "the host cannot do it; it is not a volumeapi.HealthReader")
+		x, err := hostctx.Extended[volumeapi.Extended](h, op, volumeID)
+		if err != nil {
+			return err
 		}
-		*out, err = reader.Health(volumeID)
+		*out, err = x.Health(volumeID)
 		return winerr.Wrap(op, volumeID, err)
 	})
 	return *out, err

@@ -98,9 +98,19 @@ type Interface interface {
 	WriteVolumeCache(context.Context, *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error)
 }
 
-var _ Interface = (*Volume)(nil)
+// Extended is Interface with what was added since it was published: implementations that drivers have of that still compile.
+type Extended interface {
+	Interface
 
-// Volume implements Interface over a host.
+	// Health asks what Windows knows of a volume: the dirty bit, what NTFS has noted, and the health of its disks. It
+	// changes nothing and is quick. What could not be found out is in Unknown, so that silence never means health. A volume
+	// that is not there is fs.ErrNotExist.
+	Health(ctx context.Context, volumeID string) (Health, error)
+}
+
+var _ Extended = (*Volume)(nil)
+
+// Volume implements Extended over a host.
 type Volume struct {
 	host              volumeapi.HostAPI
 	acceptDiskNumbers bool
@@ -129,7 +139,7 @@ type Option func(*Volume) error
 // package filesystem does. MountVolume mounts neither over such a directory nor below a
 // mounted volume.
 //
-// The host must be a volumeapi.Limiter, as those of package hostapi and winsim are.
+// The host must be a volumeapi.Extended, as those of package hostapi and winsim are.
 func WorkingDirs(dirs ...string) Option {
 	return func(v *Volume) (err error) {
 		v.host, err = policy.Limit(v.host, dirs)
@@ -157,7 +167,7 @@ func AcceptDiskNumbers() Option {
 
 // FormatDefaults are the options of FormatVolume for fields that a request leaves empty.
 //
-// The host must be a volumeapi.FormatterWithOptions, as those of package hostapi and winsim are.
+// The host must be a volumeapi.Extended, as those of package hostapi and winsim are.
 func FormatDefaults(options volumeapi.FormatOptions) Option {
 	return func(v *Volume) error {
 		v.formatDefaults = options
@@ -190,11 +200,11 @@ func formatWith(host volumeapi.HostAPI, id string, options volumeapi.FormatOptio
 	if options == (volumeapi.FormatOptions{}) {
 		return host.FormatVolume(id)
 	}
-	formatter, ok := host.(volumeapi.FormatterWithOptions)
-	if !ok {
-		return winerr.New(winerr.Unsupported, "format volume", id, "the host cannot format with options; it is not a volumeapi.FormatterWithOptions")
+	x, err := hostctx.Extended[volumeapi.Extended](host, "format volume", id)
+	if err != nil {
+		return err
 	}
-	return formatter.FormatVolumeWithOptions(id, options)
+	return x.FormatVolumeWithOptions(id, options)
 }
 
 // GetClosestVolumeIDFromTargetPath implements Interface.
@@ -332,11 +342,11 @@ func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCache
 		if err != nil {
 			return err
 		}
-		flusher, ok := h.(volumeapi.UnmountFlusher)
-		if !ok {
-			return winerr.New(winerr.Unsupported, op, request.VolumeID, "the host is not a volumeapi.UnmountFlusher, so there must be no target path")
+		x, err := hostctx.Extended[volumeapi.Extended](h, op, request.VolumeID)
+		if err != nil {
+			return err
 		}
-		out.Loss, err = flusher.FlushToUnmount(request.VolumeID, path)
+		out.Loss, err = x.FlushToUnmount(request.VolumeID, path)
 		return winerr.Wrap(op, request.VolumeID, err)
 	})
 }
@@ -361,8 +371,8 @@ func parseDiskNumber(text string) (uint32, bool) {
 // onlyVolume returns the volume of a disk that has no other.
 func onlyVolume(op string, h volumeapi.HostAPI, disk uint32) (string, error) {
 	object := fmt.Sprintf("of disk %d", disk)
-	if finder, ok := h.(volumeapi.OnlyVolumeFinder); ok {
-		id, err := finder.OnlyVolumeOnDisk(disk)
+	if x, ok := h.(volumeapi.Extended); ok { // which does not trust a list with one volume
+		id, err := x.OnlyVolumeOnDisk(disk)
 		return id, winerr.Wrap(op, object, err)
 	}
 	ids, err := h.ListVolumesOnDisk(disk, 0)

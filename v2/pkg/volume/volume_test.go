@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -216,10 +217,17 @@ func (h *listingHost) ListVolumesOnDisk(disk, partition uint32) ([]string, error
 }
 
 // formatter is a host that takes options.
-type formatter struct{ fakeHost }
+type formatter struct {
+	volumeapi.Extended // nil: nothing else is called
+	fake               fakeHost
+}
+
+func (f formatter) WithContext(context.Context) volumeapi.HostAPI { return f }
+
+func (f formatter) FormatVolume(id string) error { return f.fake.FormatVolume(id) }
 
 func (f formatter) FormatVolumeWithOptions(id string, options volumeapi.FormatOptions) error {
-	return f.Note("format", id, options.AllocationUnitSize, options.Label, options.RootAccess)
+	return f.fake.Note("format", id, options.AllocationUnitSize, options.Label, options.RootAccess)
 }
 
 // TestFormatVolume_Options: fields of the request come before defaults; a host that cannot take
@@ -238,16 +246,16 @@ func TestFormatVolume_Options(t *testing.T) {
 		"more than those": {options: []volume.Option{defaults}, request: volume.FormatVolumeRequest{VolumeID: "V1", AllocationUnitSize: 512, RootAccess: "users-modify"}, want: "format V1 512 default users-modify"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			able := formatter{newFake()}
+			able := formatter{fake: newFake()}
 			v, err := volume.New(able, c.options...)
 			require.NoError(t, err)
-			if _, err := v.FormatVolume(t.Context(), &c.request); err != nil || !slices.Equal(able.Calls, []string{c.want}) {
-				t.Errorf("%q, %v, want %q", able.Calls, err, c.want)
+			if _, err := v.FormatVolume(t.Context(), &c.request); err != nil || !slices.Equal(able.fake.Calls, []string{c.want}) {
+				t.Errorf("%q, %v, want %q", able.fake.Calls, err, c.want)
 			}
 			plain := newFake()
 			v, err = volume.New(plain, c.options...)
 			require.NoError(t, err)
-			if _, err := v.FormatVolume(t.Context(), &c.request); c.plain != (err == nil) || (err != nil && !errors.Is(err, errors.ErrUnsupported)) || len(plain.Calls) != len(able.Calls) && c.plain {
+			if _, err := v.FormatVolume(t.Context(), &c.request); c.plain != (err == nil) || (err != nil && !errors.Is(err, errors.ErrUnsupported)) || len(plain.Calls) != len(able.fake.Calls) && c.plain {
 				t.Errorf("without options: %q, %v", plain.Calls, err)
 			}
 		})

@@ -11,8 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Binder is a host of type H whose calls can be bound to a context. Each hostapi package names
-// it for its own HostAPI: ContextBinder.
+// Binder is a host of type H whose calls can be bound to a context.
 type Binder[H any] interface {
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) H
@@ -54,4 +53,13 @@ func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, err
 		return binder.WithContext(ctx), nil
 	}
 	return host, nil
+}
+
+// Extended returns a host as one that can do what was added to its HostAPI, which hosts that drivers write need not do.
+func Extended[X any](host any, op, object string) (X, error) {
+	x, ok := host.(X)
+	if !ok {
+		return x, winerr.New(winerr.Unsupported, op, object, "a host of type %T cannot do it; use one of package hostapi or winsim", host)
+	}
+	return x, nil
 }

@@ -2,8 +2,7 @@ package policy
 
 import "fmt"
 
-// Limiter is a host of type H that can be limited by a policy. Each hostapi package names it
-// for its own HostAPI.
+// Limiter is a host of type H that can be limited by a policy.
 type Limiter[H any] interface {
 	// Within returns the same host, limited by a policy. Nil means no limits.
 	Within(p *Policy) H

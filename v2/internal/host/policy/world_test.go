@@ -29,7 +29,7 @@ const (
 type world struct {
 	t    testing.TB
 	node *winsim.Node
-	fs   filesystem.Interface
+	fs   filesystem.Extended
 	vol  volume.Interface
 	smb  smb.Interface
 
@@ -99,11 +99,11 @@ var pathCalls = map[string]func(w *world, path string) error{
 		return err
 	},
 	"GetPathStats": func(w *world, path string) error {
-		_, err := w.fs.(filesystem.PathMeasurer).GetPathStats(w.t.Context(), &filesystem.GetPathStatsRequest{Path: path})
+		_, err := w.fs.GetPathStats(w.t.Context(), &filesystem.GetPathStatsRequest{Path: path})
 		return err
 	},
 	"ListDirectory": func(w *world, path string) error {
-		_, err := w.fs.(filesystem.DirectoryLister).ListDirectory(w.t.Context(), &filesystem.ListDirectoryRequest{Path: path})
+		_, err := w.fs.ListDirectory(w.t.Context(), &filesystem.ListDirectoryRequest{Path: path})
 		return err
 	},
 	"IsSymlink": func(w *world, path string) error {

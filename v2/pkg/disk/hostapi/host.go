@@ -12,13 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-var (
-	_ HostAPI          = DiskAPI{}
-	_ ContextBinder    = DiskAPI{}
-	_ DiskBinder       = DiskAPI{}
-	_ WholePartitioner = DiskAPI{}
-	_ ReadOnlySetter   = DiskAPI{}
-)
+var _ Extended = DiskAPI{}
 
 // DiskAPI is a machine with disks. New and NewOn return one; the zero value is the
 // machine this program runs on, like New's.
@@ -41,14 +35,14 @@ func New() DiskAPI { return DiskAPI{} }
 // NewOn(node) with a *winsim.Node. Two results for the same machine do not share their queues.
 func NewOn(m win.Machine) DiskAPI { return DiskAPI{host: &host{m: m}} }
 
-// WithContext implements ContextBinder.
+// WithContext implements Extended.
 func (d DiskAPI) WithContext(ctx context.Context) HostAPI {
 	d.ctx = ctx
 	return d
 }
 
-// MustBe implements DiskBinder.
-func (d DiskAPI) MustBe(is MustBe) HostAPI {
+// MustBe implements Extended.
+func (d DiskAPI) MustBe(is MustBe) Extended {
 	d.mustBe = is
 	return d
 }
@@ -79,13 +73,13 @@ func (d DiskAPI) CreateBasicPartition(diskNumber uint32) error {
 	return d.change(opCreatePartition, diskNumber, h.createPartition)
 }
 
-// PartitionDisk implements WholePartitioner.
+// PartitionDisk implements Extended.
 func (d DiskAPI) PartitionDisk(diskNumber uint32) error {
 	_, h := d.bound()
 	return d.change(opPartition, diskNumber, h.partition)
 }
 
-// SetDiskReadOnly implements ReadOnlySetter.
+// SetDiskReadOnly implements Extended.
 func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
 	_, h := d.bound()
 	op := opMakeWritable
@@ -97,13 +91,13 @@ func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
 	})
 }
 
-// OnlineDiskReadOnly implements ReadOnlySetter.
+// OnlineDiskReadOnly implements Extended.
 func (d DiskAPI) OnlineDiskReadOnly(diskNumber uint32) error {
 	_, h := d.bound()
 	return d.change(opOnlineReadOnly, diskNumber, h.takeOnlineReadOnly)
 }
 
-// GetDiskReadOnly implements ReadOnlySetter.
+// GetDiskReadOnly implements Extended.
 func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
 	const op = "get read-only state of"
 	ctx, h := d.bound()

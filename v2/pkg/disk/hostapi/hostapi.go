@@ -32,8 +32,6 @@ type DiskLocation struct {
 // HostAPI is a machine with disks, which it numbers. A call on a number that no
 // disk has fails with an error for which errors.Is(err, fs.ErrNotExist) holds.
 // Every call may be repeated.
-//
-// A host may also implement ContextBinder, DiskBinder, WholePartitioner and ReadOnlySetter.
 type HostAPI interface {
 	// ListDiskLocations returns the location of each disk that has one, by
 	// disk number. A disk that does not answer is left out.
@@ -73,13 +71,6 @@ type HostAPI interface {
 	GetDiskState(diskNumber uint32) (bool, error)
 }
 
-// ContextBinder is a host whose calls can be bound to a context. Package disk binds such a host to
-// the context of each request; a host without it does not learn when its caller leaves.
-type ContextBinder interface {
-	// WithContext returns the same host, its calls bounded by ctx.
-	WithContext(ctx context.Context) HostAPI
-}
-
 // MustBe says which disk a call means. Windows gives the number of a disk that has left to the next one, within seconds.
 // What is empty does not count.
 type MustBe struct {
@@ -89,26 +80,24 @@ type MustBe struct {
 	VolumeID, Path string
 }
 
-// DiskBinder is a host whose calls can be bound to one disk. It is not part of HostAPI either.
-type DiskBinder interface {
+// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// this package have it. Package disk refuses with errors.ErrUnsupported what another host would need it for.
+type Extended interface {
+	HostAPI
+
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+
 	// MustBe returns the same host. Its PartitionDisk, SetDiskState, SetDiskReadOnly, OnlineDiskReadOnly and
 	// GetDiskReadOnly fail with the kind Busy, and change nothing, if another disk has the number.
-	MustBe(is MustBe) HostAPI
-}
+	MustBe(is MustBe) Extended
 
-// WholePartitioner is a host that partitions a disk in one call. Package disk prefers it to the
-// four methods that look for a table and a partition and create them: no other change of the
-// disk comes between its steps.
-type WholePartitioner interface {
 	// PartitionDisk makes an empty disk ready for a file system: it brings the disk online,
 	// writes a partition table, creates one partition over all of it and waits for its volume.
-	// A disk that has partitions is only brought online, and its volumes are waited for.
+	// A disk that has partitions is only brought online, and its volumes are waited for. No other
+	// change of the disk comes between these steps.
 	PartitionDisk(diskNumber uint32) error
-}
 
-// ReadOnlySetter is a host that can make disks read-only and writable. It is not part of HostAPI,
-// so that hosts of drivers that were written before it still compile.
-type ReadOnlySetter interface {
 	// SetDiskReadOnly sets or clears the read-only attribute of the disk, and returns when it
 	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused, and
 	// one that is mounted is not made read-only.

@@ -12,14 +12,7 @@ type boundHost struct {
 	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-var (
-	_ HostAPI       = boundHost{}
-	_ ContextBinder = boundHost{}
-	_ Limiter       = boundHost{}
-	_ SpaceMeasurer = boundHost{}
-
-	_ DirectoryLister = boundHost{}
-)
+var _ Extended = boundHost{}
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
 	b.ctx = ctx

@@ -65,7 +65,7 @@ func outside(node *winsim.Node) string { return node.Tree(aside) + node.Tree(vol
 
 // bind returns the node's host for a caller with that context.
 func bind(ctx context.Context, node *winsim.Node) fsapi.HostAPI {
-	return node.Filesystem().(fsapi.ContextBinder).WithContext(ctx)
+	return node.Filesystem().(fsapi.Extended).WithContext(ctx)
 }
 
 // operation is something a caller can ask for. Its answer is "" if it has none.
@@ -87,7 +87,7 @@ func changes(name, path string, change func(host fsapi.HostAPI, path string) err
 }
 
 func measure(host fsapi.HostAPI, path string) (bool, error) {
-	total, available, err := host.(fsapi.SpaceMeasurer).PathStats(path)
+	total, available, err := host.(fsapi.Extended).PathStats(path)
 	return err == nil && 0 < available && available < total, err
 }
 

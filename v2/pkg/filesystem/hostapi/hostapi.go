@@ -13,7 +13,6 @@ package api
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -22,8 +21,6 @@ import (
 
 // HostAPI is what the filesystem group does on a machine. Every method may be
 // called again with the same arguments.
-//
-// A host can implement ContextBinder, Limiter, SpaceMeasurer, DirectoryLister and Unlinker as well.
 type HostAPI interface {
 	// PathExists reports whether anything has this name, a dangling link included. The mounted folder of a
 	// volume that is certainly gone, with its disk, does not count.
@@ -48,40 +45,23 @@ type HostAPI interface {
 	IsSymlink(path string) (bool, error)
 }
 
-// ContextBinder is a HostAPI whose calls can end with a context. Package filesystem binds
-// such a host to the context of each request. Hosts that drivers write need not implement it.
-type ContextBinder interface {
+// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// this package have it. Package filesystem refuses with errors.ErrUnsupported what another host would need it for.
+type Extended interface {
+	HostAPI
+
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) HostAPI
-}
-
-// Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs
-// of package filesystem needs it. The hosts of this package implement it; others cannot,
-// because the policy's type is internal.
-type Limiter interface {
 	// Within returns the same host, limited by a policy. Nil means no limits.
 	Within(p *policy.Policy) HostAPI
-}
-
-// SpaceMeasurer is a host that can measure what lies at a path. It is not part of HostAPI, so that
-// hosts of drivers that were written before it still compile.
-type SpaceMeasurer interface {
 	// PathStats returns the size of the volume or share that a path leads to, after every link,
 	// and how much of it can be used.
 	PathStats(path string) (totalBytes, availableBytes int64, err error)
-}
-
-// Unlinker is a host that can tell where the link led that it removes. It is not part of HostAPI, like SpaceMeasurer.
-type Unlinker interface {
-	// Unlink is Rmdir. It calls note before it removes a symbolic link at the path, with what the link holds.
-	Unlink(path string, force bool, note func(target string)) error
-}
-
-// DirectoryLister is a host that can list directories. It is not part of HostAPI, like SpaceMeasurer.
-type DirectoryLister interface {
 	// ListDirectory returns at most limit entries of a directory, by name, and whether there are
 	// more. It refuses a file, a link and a mounted folder.
 	ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error)
+	// Unlink is Rmdir. It calls note before it removes a symbolic link at the path, with what the link holds.
+	Unlink(path string, force bool, note func(target string)) error
 }
 
 // DirectoryEntry is a name in a directory.
@@ -102,12 +82,6 @@ const (
 	SubdirectoryEntry EntryType = "directory"
 	LinkEntry         EntryType = "link"
 	MountEntry        EntryType = "mount"
-)
-
-// What package filesystem asserts of a host is the same in terms of any HostAPI.
-var (
-	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
-	_ policy.Limiter[HostAPI] = Limiter(nil)
 )
 
 // New returns the host of the machine this program runs on.

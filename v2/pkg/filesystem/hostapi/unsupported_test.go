@@ -14,7 +14,7 @@ import (
 // use instead.
 func TestNew_OnOtherSystems(t *testing.T) {
 	host := fsapi.New()
-	bound := host.(fsapi.ContextBinder).WithContext(t.Context())
+	bound := host.(fsapi.Extended).WithContext(t.Context())
 	for _, host := range []fsapi.HostAPI{host, bound} {
 		for name, call := range map[string]func() error{
 			"PathExists":       func() error { _, err := host.PathExists(`C:\x`); return err },

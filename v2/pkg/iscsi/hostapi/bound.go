@@ -1,10 +1,14 @@
 package api
 
-import "context"
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+)
 
 var (
-	_ HostAPI       = boundHost{}
-	_ ContextBinder = boundHost{}
+	_ HostAPI                 = boundHost{}
+	_ hostctx.Binder[HostAPI] = boundHost{}
 )
 
 // boundHost implements HostAPI: it is a host, and the context of its caller.

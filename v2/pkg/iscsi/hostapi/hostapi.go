@@ -10,7 +10,6 @@
 package api
 
 import (
-	"context"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -30,8 +29,6 @@ type TargetPortal struct {
 // the right form when package iscsi calls it: portals are never nil, for instance,
 // and user and secret are empty unless CHAP is asked for. Every method may be called
 // again with the same arguments.
-//
-// A host may also implement ContextBinder.
 type HostAPI interface {
 	// AddTargetPortal registers a portal for discovery, and asks it for its
 	// targets.
@@ -62,13 +59,6 @@ type HostAPI interface {
 
 	// SetMutualChapSecret sets the node's secret for mutual CHAP.
 	SetMutualChapSecret(mutualChapSecret string) error
-}
-
-// ContextBinder is a host whose calls can be bound to a context. Package iscsi binds such a host
-// to the context of each request; a host without it does not learn when its caller leaves.
-type ContextBinder interface {
-	// WithContext returns the same host, its calls bounded by ctx.
-	WithContext(ctx context.Context) HostAPI
 }
 
 // New returns the host of the machine we run on. It is cheap, and all hosts it returns share

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
@@ -64,7 +65,7 @@ func disconnect(host iscsiapi.HostAPI) error { return host.DisconnectTarget(port
 
 // bind bounds a host's calls by a context.
 func bind(ctx context.Context, host iscsiapi.HostAPI) iscsiapi.HostAPI {
-	return host.(iscsiapi.ContextBinder).WithContext(ctx)
+	return host.(hostctx.Binder[iscsiapi.HostAPI]).WithContext(ctx)
 }
 
 // inject lets a fault loose for the rest of the test.

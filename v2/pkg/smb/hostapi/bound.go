@@ -6,18 +6,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 )
 
-var (
-	_ HostAPI         = boundHost{}
-	_ ContextBinder   = boundHost{}
-	_ Limiter         = boundHost{}
-	_ PrivacySetter   = boundHost{}
-	_ UserChecker     = boundHost{}
-	_ Mapper          = boundHost{}
-	_ Unmapper        = boundHost{}
-	_ LinkWatcher     = boundHost{}
-	_ MappingReporter = boundHost{}
-	_ Excluder        = boundHost{}
-)
+var _ Extended = boundHost{}
 
 // boundHost implements HostAPI: a host, and the context of its calls.
 type boundHost struct {

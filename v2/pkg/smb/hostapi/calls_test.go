@@ -36,12 +36,12 @@ func TestCalls(t *testing.T) {
 		{"LinksGone, others left", func(h smbapi.HostAPI) error {
 			must(t, h.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
 			node.ResetCalls()
-			h.(smbapi.LinkWatcher).LinksGone(stage)
+			h.(smbapi.Extended).LinksGone(stage)
 			return nil
 		}},
 		{"LinksGone", func(h smbapi.HostAPI) error {
 			must(t, node.RemoveAll(stage2))
-			h.(smbapi.LinkWatcher).LinksGone(stage2)
+			h.(smbapi.Extended).LinksGone(stage2)
 			return nil
 		}},
 		{"RemoveSMBGlobalMapping, again", func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},

@@ -63,11 +63,11 @@ func limited(t testing.TB, node *winsim.Node) smbapi.HostAPI {
 }
 
 func mapTo(host smbapi.HostAPI, remote, local string) error {
-	return host.(smbapi.Mapper).MapSMBShare(remote, local, user, password)
+	return host.(smbapi.Extended).MapSMBShare(remote, local, user, password)
 }
 
 func bind(ctx context.Context, host smbapi.HostAPI) smbapi.HostAPI {
-	return host.(smbapi.ContextBinder).WithContext(ctx)
+	return host.(smbapi.Extended).WithContext(ctx)
 }
 
 func must(t testing.TB, errs ...error) {

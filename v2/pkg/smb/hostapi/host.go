@@ -152,13 +152,12 @@ func (b boundHost) NewSMBLink(remotePath, localPath string) error {
 }
 
 // Exclusively does something about a link to a share when it is the turn of its server.
-func (b boundHost) Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error {
-	ctx, h := b.ctx, b.host
+func (b boundHost) Exclusively(ctx context.Context, remotePath, localPath string, do func(ctx context.Context) error) error {
 	remote, err := unc.Parse(opCheck, remotePath)
 	if err != nil {
 		return err
 	}
-	return h.change(ctx, change{op: opCheck, server: remote.Server(), remote: remote.Directory(), local: localPath}, do)
+	return b.host.change(ctx, change{op: opCheck, server: remote.Server(), remote: remote.Directory(), local: localPath}, do)
 }
 
 // check refuses paths by their spelling alone, before any work begins.

@@ -11,7 +11,6 @@ package api
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
@@ -19,8 +18,6 @@ import (
 
 // HostAPI is a machine with an SMB client. Package smb passes shares to the methods about
 // mappings as \\server\share in lower case.
-//
-// A host can also implement the other interfaces of this package, as those made here do.
 type HostAPI interface {
 	// IsSMBMapped reports whether the share has a mapping whose status is OK.
 	IsSMBMapped(remotePath string) (bool, error)
@@ -36,75 +33,44 @@ type HostAPI interface {
 	RemoveSMBGlobalMapping(remotePath string) error
 }
 
-// Mapper is a host that maps a share and links a folder to it in one step, so that the mapping
-// cannot be removed in between. It checks both paths, and finds out whether an existing mapping
-// still works. Package smb prefers it to the methods of HostAPI.
-type Mapper interface {
-	// MapSMBShare makes sure that a working mapping of the share of a remote path exists,
-	// and if localPath is not empty, that a link at it leads to the remote path.
-	MapSMBShare(remotePath, localPath, username, password string) error
-}
+// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// this package have it.
+type Extended interface {
+	HostAPI
 
-// Unmapper is a host that can remove a mapping before the last link to its share. RemoveSMBGlobalMappingRequest.ExceptLink
-// of package smb needs it.
-type Unmapper interface {
-	// RemoveSMBGlobalMappingExcept disconnects the machine from a share, unless a link uses it that is not at localPath.
-	RemoveSMBGlobalMappingExcept(remotePath, localPath string) error
-}
-
-// ContextBinder is a host whose calls can be bound to a context. Package smb binds such a host
-// to the context of each request. Hosts that drivers write need not implement it.
-type ContextBinder interface {
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) HostAPI
-}
-
-// Limiter is a host that can be limited to working directories. The option WorkingDirs of
-// package smb needs it. Only hosts of this module can implement it, because the type of the
-// policy is internal.
-type Limiter interface {
 	// Within returns the same host, limited by a policy. Nil means no limits.
 	Within(p *policy.Policy) HostAPI
-}
-
-// PrivacySetter is a host that can be set to make servers encrypt. The option
-// RequirePrivacy of package smb needs it.
-type PrivacySetter interface {
 	// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only
 	// if encryption is not required.
 	WithPrivacy(required bool) HostAPI
-}
-
-// UserChecker is a host that can refuse to use the mapping of another user. The option
-// RefuseOtherUser of package smb needs it.
-type UserChecker interface {
 	// WithSameUser returns the same host. If required, it does not use a mapping that was
 	// created for another user, or by another process, whose user it does not know.
 	WithSameUser(required bool) HostAPI
-}
 
-// LinkWatcher is a host that removes a mapping when the last link to its share goes. SMB.LinksGone
-// of package smb needs it.
-type LinkWatcher interface {
+	// MapSMBShare makes sure that a working mapping of the share of a remote path exists,
+	// and if localPath is not empty, that a link at it leads to the remote path. It checks both paths. The mapping cannot be
+	// removed in between.
+	MapSMBShare(remotePath, localPath, username, password string) error
+	// RemoveSMBGlobalMappingExcept disconnects the machine from a share, unless a link uses it that is not at localPath.
+	RemoveSMBGlobalMappingExcept(remotePath, localPath string) error
 	// LinksGone removes the mappings whose removal waits for links at or below a local path, if
 	// no link uses them any more. It never fails, and takes at most a few seconds.
 	LinksGone(path string)
-}
 
-// Excluder is a host that can keep its own changes away from a server. Package node needs it to
-// remove the link to a share that is gone: a driver may map the share at the same time, and would
-// get the answer that the link exists.
-type Excluder interface {
+	// MappingFacts returns what this process knows about the mapping of a share, and Windows does not list, without a call to
+	// Windows.
+	MappingFacts(remotePath string) MappingFacts
+	// LiveLinks returns the links into a share that this process knows, by path, without those
+	// that are gone. It reads each of them, and asks no file server.
+	LiveLinks(ctx context.Context, remotePath string) []string
 	// Exclusively calls do while no call changes mappings of the server of a remote path, or
-	// links to it. The context of do goes on after that of the host has ended.
-	Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error
+	// links to it. The context of do goes on after ctx has ended. Package node needs it to
+	// remove the link to a share that is gone: a driver may map the share at the same time, and would
+	// get the answer that the link exists.
+	Exclusively(ctx context.Context, remotePath, localPath string, do func(ctx context.Context) error) error
 }
-
-// What package smb asserts of any HostAPI is the same.
-var (
-	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
-	_ policy.Limiter[HostAPI] = Limiter(nil)
-)
 
 // New returns the host of the machine this program runs on. It is cheap: drivers create one for
 // every call. All hosts it returns share their locks and what they know about links.

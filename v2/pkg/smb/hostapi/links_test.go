@@ -43,7 +43,7 @@ func TestRemove_AfterRestart(t *testing.T) {
 func TestRemove_ExceptLink(t *testing.T) {
 	node := newNode(t)
 	host := limited(t, node)
-	except := func(link string) error { return host.(smbapi.Unmapper).RemoveSMBGlobalMappingExcept(share, link) }
+	except := func(link string) error { return host.(smbapi.Extended).RemoveSMBGlobalMappingExcept(share, link) }
 	must(t, mapTo(host, share, stage), mapTo(host, share, stage2))
 	must(t, except(stage))
 	wantMapped(t, node, share, true)
@@ -349,7 +349,7 @@ func TestCosts_OneServer(t *testing.T) {
 		for i := range n {
 			must(t, mapTo(host, `\\files\`+many("s", i), many(work+`\plugins\s`, i)))
 		}
-		second := func() error { return host.(smbapi.Mapper).MapSMBShare(`\\files\more`, "", "second", "x") }
+		second := func() error { return host.(smbapi.Extended).MapSMBShare(`\\files\more`, "", "second", "x") }
 		for i, do := range []func() error{
 			second,
 			func() error { node.EndSMBSessions(); return second() },
@@ -409,7 +409,7 @@ func TestOutside(t *testing.T) {
 func TestLinksGone(t *testing.T) {
 	node := newNode(t)
 	host := limited(t, node)
-	gone := func(path string) { host.(smbapi.LinkWatcher).LinksGone(path) }
+	gone := func(path string) { host.(smbapi.Extended).LinksGone(path) }
 	must(t, mapTo(host, share, stage), mapTo(host, share, stage2), node.RemoveAll(stage))
 	gone(stage)
 	wantMapped(t, node, share, true) // its removal was not asked for
@@ -436,7 +436,7 @@ func TestLinksGone_Hangs(t *testing.T) {
 		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
 		inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Delay: 30 * time.Second})
 		start := time.Now()
-		host.(smbapi.LinkWatcher).LinksGone(stage)
+		host.(smbapi.Extended).LinksGone(stage)
 		if took := time.Since(start); took != 5*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -462,11 +462,11 @@ func TestScan_WorkingDir(t *testing.T) {
 		must(t, node.Symlink(`C:\kubelet`, work), mapTo(limited(t, node), share, stage))
 		limits, err := policy.NewUnsafe([]string{c.dir})
 		must(t, err)
-		host := bind(klog.NewContext(t.Context(), logr.Discard()), smbapi.NewOn(node).(smbapi.Limiter).Within(limits))
+		host := bind(klog.NewContext(t.Context(), logr.Discard()), smbapi.NewOn(node).(smbapi.Extended).Within(limits))
 		must(t, host.RemoveSMBGlobalMapping(share))
 		wantMapped(t, node, share, true)
 		must(t, node.RemoveAll(stage))
-		host.(smbapi.LinkWatcher).LinksGone(c.base + stage[len(work):])
+		host.(smbapi.Extended).LinksGone(c.base + stage[len(work):])
 		if isMapped(t, node, share) {
 			t.Errorf("%s: the mapping is kept", c.dir)
 		}

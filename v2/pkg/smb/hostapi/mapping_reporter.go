@@ -1,18 +1,10 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+import (
+	"context"
 
-// MappingReporter is a host that reports what it knows about mappings and Windows does not list. The
-// option SMBHost of package node needs it. It changes nothing and asks no file server.
-type MappingReporter interface {
-	// MappingFacts returns what this process knows about the mapping of a share, without a call to
-	// Windows.
-	MappingFacts(remotePath string) MappingFacts
-
-	// LiveLinks returns the links into a share that this process knows, by path, without those
-	// that are gone. It reads each of them.
-	LiveLinks(remotePath string) []string
-}
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
 
 // MappingFacts are what a process knows about a mapping.
 type MappingFacts struct {
@@ -35,8 +27,8 @@ func (h host) mappingFacts(remotePath string) MappingFacts {
 }
 
 // LiveLinks forgets no link: only removals do.
-func (b boundHost) LiveLinks(remotePath string) []string {
-	ctx, h := b.ctx, b.host
+func (b boundHost) LiveLinks(ctx context.Context, remotePath string) []string {
+	h := b.host
 	remote, err := unc.Parse(opMappingFacts, remotePath)
 	if err != nil {
 		return nil

@@ -88,7 +88,7 @@ func TestMapping_KeepsWhatWorks(t *testing.T) {
 			must(t, mapTo(host, share, stage))
 			prepare(node)
 			node.ResetCalls()
-			must(t, mapTo(host, share, stage), host.(smbapi.Mapper).MapSMBShare(share, stage, "other", "wrong"))
+			must(t, mapTo(host, share, stage), host.(smbapi.Extended).MapSMBShare(share, stage, "other", "wrong"))
 			if made(node, "CreateSMBMapping")+made(node, "RemoveSMBMapping") != 0 {
 				t.Errorf("it was recreated: %v", node.Calls())
 			}
@@ -185,7 +185,7 @@ func TestConflict_OthersAway(t *testing.T) {
 			if idle {
 				node.EndSMBSessions()
 			}
-			err := host.(smbapi.Mapper).MapSMBShare(`\\files\more`, stage2, "second", "x")
+			err := host.(smbapi.Extended).MapSMBShare(`\\files\more`, stage2, "second", "x")
 			wantKind(t, name, err, winerr.InUse, winerr.CredentialConflict)
 			change(t, node, "files", func(s *winsim.SMBServer) { s.Down, s.Accounts[0].State = false, "" })
 			wantContent(t, node, stage+`\file`, "data")
@@ -270,7 +270,7 @@ func TestMapping_Refused(t *testing.T) {
 			node.EndSMBSessions()
 		}
 		node.ResetCalls()
-		err := host.(smbapi.Mapper).MapSMBShare(share, stage2, c.user, c.password)
+		err := host.(smbapi.Extended).MapSMBShare(share, stage2, c.user, c.password)
 		if winerr.CodeOf(err) != c.code || (err == nil) != c.made || (made(node, "RemoveSMBMapping") == 1) != c.made {
 			t.Errorf("%s: %v, want code %d, and the calls are %v", name, err, c.code, node.Calls())
 		}
@@ -289,7 +289,7 @@ func TestMapping_PasswordChangedBeforeRestart(t *testing.T) {
 	change(t, node, "files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" })
 	restarted := limited(t, node)
 	node.ResetCalls()
-	must(t, restarted.(smbapi.Mapper).MapSMBShare(share, stage2, user, "new"))
+	must(t, restarted.(smbapi.Extended).MapSMBShare(share, stage2, user, "new"))
 	if made(node, "RemoveSMBMapping") != 1 || made(node, "CreateSMBMapping") != 1 {
 		t.Errorf("the mapping was not recreated once: %v", node.Calls())
 	}
@@ -302,7 +302,7 @@ func TestMapping_PasswordChangedBeforeRestart(t *testing.T) {
 func TestMapping_Privacy(t *testing.T) {
 	node := newNode(t)
 	strict := limited(t, node)
-	lax := strict.(smbapi.PrivacySetter).WithPrivacy(false)
+	lax := strict.(smbapi.Extended).WithPrivacy(false)
 	must(t, mapTo(lax, share, stage))
 	must(t, mapTo(lax, share, stage2))
 	wantKind(t, "others use it", mapTo(strict, share, stage2), winerr.InUse, 0)
@@ -482,19 +482,19 @@ func TestMapping_ConflictOfUsers(t *testing.T) {
 	change(t, node, "spare", func(s *winsim.SMBServer) { s.Accounts = append(s.Accounts, winsim.SMBAccount{User: "second"}) })
 	host := limited(t, node)
 	must(t, mapTo(host, `\\spare\data`, stage))
-	err := host.(smbapi.Mapper).MapSMBShare(`\\spare\more`, stage2, "second", "")
+	err := host.(smbapi.Extended).MapSMBShare(`\\spare\more`, stage2, "second", "")
 	wantKind(t, "another user", err, winerr.InUse, winerr.CredentialConflict)
 	if err != nil && (!strings.Contains(err.Error(), "one user per server") || strings.Contains(err.Error(), "ResourceExists")) {
 		t.Errorf("%v does not say what to do, or looks like a success to democratic-csi", err)
 	}
 	wantMapped(t, node, `\\spare\data`, true)
-	must(t, host.(smbapi.Mapper).MapSMBShare(`\\10.0.0.7\more`, stage2, "second", ""))
+	must(t, host.(smbapi.Extended).MapSMBShare(`\\10.0.0.7\more`, stage2, "second", ""))
 }
 
 // TestMapping_Guest: without a user name no password is sent.
 func TestMapping_Guest(t *testing.T) {
 	node := newNode(t)
-	host := limited(t, node).(smbapi.Mapper)
+	host := limited(t, node).(smbapi.Extended)
 	wantKind(t, "no guests", host.MapSMBShare(share, "", "", ""), winerr.Denied, winerr.AccessDenied)
 	change(t, node, "files", func(s *winsim.SMBServer) { s.Guest = true })
 	must(t, host.MapSMBShare(share, stage, "", "ignored"))
@@ -646,7 +646,7 @@ func TestJoin_Differs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
 		strict := limited(t, node)
-		lax := strict.(smbapi.PrivacySetter).WithPrivacy(false)
+		lax := strict.(smbapi.Extended).WithPrivacy(false)
 		inPods, err := policy.Limit(strict, []string{work + `\pods`})
 		must(t, err)
 		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Times: 1, Delay: 30 * time.Second})
@@ -687,7 +687,7 @@ func TestJoin(t *testing.T) {
 		}
 		synctest.Wait()
 		all.Go(func() {
-			if err := host.(smbapi.Mapper).MapSMBShare(share, stage2, user, "wrong"); err != nil {
+			if err := host.(smbapi.Extended).MapSMBShare(share, stage2, user, "wrong"); err != nil {
 				t.Errorf("another folder, when the share is mapped: %v", err)
 			}
 		})
@@ -712,12 +712,12 @@ func TestMapping_DomainRequired(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `use DOMAIN\user; any domain works`) {
 		t.Errorf("%v has no advice", err)
 	}
-	must(t, host.(smbapi.Mapper).MapSMBShare(share, stage, `ANY\`+user, password))
+	must(t, host.(smbapi.Extended).MapSMBShare(share, stage, `ANY\`+user, password))
 	wantMapped(t, node, share, true)
 
 	// With a domain, another reason applies.
 	inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Error: 1312})
-	err = host.(smbapi.Mapper).MapSMBShare(`\\spare\data`, "", `ANY\`+user, password)
+	err = host.(smbapi.Extended).MapSMBShare(`\\spare\data`, "", `ANY\`+user, password)
 	wantKind(t, "map with a domain", err, winerr.Invalid, winerr.NoSuchLogonSession)
 	if strings.Contains(err.Error(), "any domain") {
 		t.Errorf("%v asks for a domain that is there", err)

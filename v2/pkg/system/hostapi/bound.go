@@ -6,11 +6,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 )
 
-var (
-	_ HostAPI        = boundHost{}
-	_ ContextBinder  = boundHost{}
-	_ ServiceLimiter = boundHost{}
-)
+var _ Extended = boundHost{}
 
 // boundHost implements HostAPI: it is a host, and the context of its caller.
 type boundHost struct {

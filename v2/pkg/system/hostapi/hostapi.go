@@ -32,8 +32,6 @@ type ServiceInfo struct {
 // HostAPI is a machine with a serial number and services. A call on a service
 // that is not installed fails with an error for which errors.Is(err,
 // fs.ErrNotExist) holds.
-//
-// A host may also implement ContextBinder and ServiceLimiter.
 type HostAPI interface {
 	// GetBIOSSerialNumber returns the serial number the firmware reports, or an empty
 	// text if it reports none.
@@ -50,19 +48,15 @@ type HostAPI interface {
 	StopService(name string, force bool) error
 }
 
-// ContextBinder is a host whose calls can be bound to a context. Package system binds such a host
-// to the context of each request; a host without it does not learn when its caller leaves.
-type ContextBinder interface {
+// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// this package have it.
+type Extended interface {
+	HostAPI
+
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) HostAPI
-}
-
-// ServiceLimiter is a host that can limit which services it starts and stops, those that a
-// forced stop also stops included. Package system gives such a host the list of
-// system.AllowedServices, and refuses forced stops on a host without it. Only the hosts of this
-// package implement it: the type of the list is internal.
-type ServiceLimiter interface {
-	// OnlyServices returns the same host, limited to the services on the list.
+	// OnlyServices returns the same host, which starts and stops only the services on the list, those that a forced stop also
+	// stops included. Package system refuses forced stops on a host without it.
 	OnlyServices(list *servicelist.List) HostAPI
 }
 

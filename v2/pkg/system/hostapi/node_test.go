@@ -50,7 +50,7 @@ func wantState(t testing.TB, node *winsim.Node, want winsim.ServiceState, names 
 
 // bind gives a host the context of a caller.
 func bind(ctx context.Context, host systemapi.HostAPI) systemapi.HostAPI {
-	return host.(systemapi.ContextBinder).WithContext(ctx)
+	return host.(systemapi.Extended).WithContext(ctx)
 }
 
 // limited gives a host a list, as package system does.
@@ -58,7 +58,7 @@ func limited(t testing.TB, host systemapi.HostAPI, names ...string) systemapi.Ho
 	t.Helper()
 	list, err := servicelist.New(names)
 	must(t, err)
-	return host.(systemapi.ServiceLimiter).OnlyServices(list)
+	return host.(systemapi.Extended).OnlyServices(list)
 }
 
 // strange is a node whose services say what no emulated one would.

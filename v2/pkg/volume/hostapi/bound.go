@@ -12,16 +12,7 @@ type boundHost struct {
 	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-var (
-	_ HostAPI              = boundHost{}
-	_ ContextBinder        = boundHost{}
-	_ Limiter              = boundHost{}
-	_ FormatterWithOptions = boundHost{}
-	_ OnlyVolumeFinder     = boundHost{}
-	_ Excluder             = boundHost{}
-	_ HealthReader         = boundHost{}
-	_ UnmountFlusher       = boundHost{}
-)
+var _ Extended = boundHost{}
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
 	b.ctx = ctx

@@ -18,7 +18,7 @@ const unfinishedLabel = "csi-proxy unfinished format"
 var chosen = volumeapi.FormatOptions{AllocationUnitSize: 64 << 10, Label: "Größe 1", RootAccess: volumeapi.UsersModify}
 
 func formatWith(host volumeapi.HostAPI, options volumeapi.FormatOptions) error {
-	return host.(volumeapi.FormatterWithOptions).FormatVolumeWithOptions(id, options)
+	return host.(volumeapi.Extended).FormatVolumeWithOptions(id, options)
 }
 
 // volumeInfo describes the data volume.

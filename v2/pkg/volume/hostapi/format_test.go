@@ -17,7 +17,7 @@ import (
 
 // bind is what package volume does with the context of a request.
 func bind(ctx context.Context, host volumeapi.HostAPI) volumeapi.HostAPI {
-	return host.(volumeapi.ContextBinder).WithContext(ctx)
+	return host.(volumeapi.Extended).WithContext(ctx)
 }
 
 // TestFormatVolume_NeverDestroys is the promise of the whole group: what is or may be data

@@ -10,13 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// HealthReader is a HostAPI that can say whether a volume is well. The hosts of this package implement it. With
-// another host, such requests fail with errors.ErrUnsupported.
-type HealthReader interface {
-	// Health asks what Windows knows already. It reads nothing but the dirty bit from the disk.
-	Health(volumeID string) (Health, error)
-}
-
 // Health is what Windows knows of a volume, its file system and its disks.
 type Health struct {
 	FileSystem string // such as NTFS

@@ -21,7 +21,7 @@ func damaged(d winsim.Damage) winsim.Volume {
 }
 
 func health(h volumeapi.HostAPI) (volumeapi.Health, error) {
-	return h.(volumeapi.HealthReader).Health(id)
+	return h.(volumeapi.Extended).Health(id)
 }
 
 func TestHealth(t *testing.T) {
@@ -55,7 +55,7 @@ func TestHealth(t *testing.T) {
 			t.Errorf("%s: %q, well: %v, %v, want %q", name, text, got.Well(), err, c.want)
 		}
 	}
-	_, err := volumeapi.NewOn(nodeWith(t, formatted())).(volumeapi.HealthReader).Health(volumeID(9))
+	_, err := volumeapi.NewOn(nodeWith(t, formatted())).(volumeapi.Extended).Health(volumeID(9))
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a volume that is not there: %v", err)
 	}

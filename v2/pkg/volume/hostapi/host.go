@@ -91,14 +91,13 @@ func (h host) watch(ctx context.Context, op string, id win.VolumeID, do func(ctx
 }
 
 // Exclusively does something about the folder of a volume when it is its turn.
-func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {
-	ctx, h := b.ctx, b.host
+func (b boundHost) Exclusively(ctx context.Context, volumeID, path string, do func(ctx context.Context) error) error {
 	const op = "check mounted folder"
 	id, err := parseID(op, volumeID)
 	if err != nil {
 		return err
 	}
-	return h.change(ctx, work{op: op, volume: id, path: path, limits: h.limits, fresh: true}, do)
+	return b.host.change(ctx, work{op: op, volume: id, path: path, limits: b.host.limits, fresh: true}, do)
 }
 
 func (w work) object() string {

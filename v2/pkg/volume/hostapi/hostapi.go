@@ -12,7 +12,6 @@ import (
 	"context"
 	"regexp"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -27,9 +26,6 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // volume calls it, and paths are absolute and clean. A call on a volume that is not
 // there fails with an error for which errors.Is(err, fs.ErrNotExist) holds. Every
 // method may be called again with the same arguments.
-//
-// A host can implement ContextBinder, Limiter, FormatterWithOptions, OnlyVolumeFinder and
-// HealthReader as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
 	// disk, or on all of them if the partition's number is 0. It fails if Windows has
@@ -69,50 +65,31 @@ type HostAPI interface {
 	GetClosestVolumeIDFromTargetPath(targetPath string) (string, error)
 }
 
-// ContextBinder is a HostAPI whose calls can end with a context. Package volume binds such
-// a host to the context of each request. Hosts that drivers write need not implement it.
-type ContextBinder interface {
+// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// this package have it. Package volume refuses with errors.ErrUnsupported what another host would need it for.
+type Extended interface {
+	HostAPI
+
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) HostAPI
-}
-
-// OnlyVolumeFinder is a HostAPI that knows partition tables. With the option AcceptDiskNumbers,
-// package volume asks it rather than trust a list with one volume.
-type OnlyVolumeFinder interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *policy.Policy) HostAPI
+	// FormatVolumeWithOptions is FormatVolume. It does not change a volume that has a file
+	// system, even if that differs from the options.
+	FormatVolumeWithOptions(volumeID string, options FormatOptions) error
 	// OnlyVolumeOnDisk returns the id of the volume of a disk that has exactly one partition
 	// for data, and no other volume.
 	OnlyVolumeOnDisk(diskNumber uint32) (volumeID string, err error)
-}
-
-// Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs
-// of package volume needs it. The hosts of this package implement it; others cannot, because
-// the policy's type is internal.
-type Limiter interface {
-	// Within returns the same host, limited by a policy. Nil means no limits.
-	Within(p *policy.Policy) HostAPI
-}
-
-// UnmountFlusher is a HostAPI that can flush a volume as UnmountVolume does, and leave it mounted: for a caller that
-// must do something to its disk before. WriteVolumeCacheRequest.TargetPath of package volume needs it.
-type UnmountFlusher interface {
-	// FlushToUnmount fails once if the disk fails. After that loss says why what was written last may be lost.
+	// FlushToUnmount flushes a volume as UnmountVolume does, and leaves it mounted: for a caller that must do something to
+	// its disk before. It fails once if the disk fails. After that loss says why what was written last may be lost.
 	FlushToUnmount(volumeID, targetPath string) (loss string, err error)
-}
-
-// Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to
-// remove the mounted folder of a volume that is gone: a driver may mount the volume there at the
-// same time, and would get the answer that it is mounted.
-type Excluder interface {
+	// Health asks what Windows knows already. It reads nothing but the dirty bit from the disk.
+	Health(volumeID string) (Health, error)
 	// Exclusively calls do while no call changes the volume or the folder. The context of do goes
-	// on after that of the host has ended.
-	Exclusively(volumeID, path string, do func(ctx context.Context) error) error
+	// on after ctx has ended. Package node needs it to remove the mounted folder of a volume that is gone: a
+	// driver may mount the volume there at the same time, and would get the answer that it is mounted.
+	Exclusively(ctx context.Context, volumeID, path string, do func(ctx context.Context) error) error
 }
-
-// What package volume asserts of a host is the same in terms of any HostAPI.
-var (
-	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
-	_ policy.Limiter[HostAPI] = Limiter(nil)
-)
 
 // Option changes how a host behaves.
 type Option func(*host)

@@ -35,14 +35,6 @@ type FormatOptions struct {
 // run as ContainerUser are such members. By default, they can create only directories in the root.
 const UsersModify = "users-modify"
 
-// FormatterWithOptions is a HostAPI that can format as the caller wants. The hosts of this package
-// implement it. With another host, requests with options fail with errors.ErrUnsupported.
-type FormatterWithOptions interface {
-	// FormatVolumeWithOptions is FormatVolume. It does not change a volume that has a file
-	// system, even if that differs from the options.
-	FormatVolumeWithOptions(volumeID string, options FormatOptions) error
-}
-
 // Check returns an error for which errors.Is(err, fs.ErrInvalid) holds if a value is wrong.
 func (o FormatOptions) Check() error {
 	_, err := o.settings()

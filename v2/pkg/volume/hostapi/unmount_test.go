@@ -245,7 +245,7 @@ func TestFlushToUnmount_Old(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, host := mounted(t)
 		must(t, node.HangDisk(firstDisk))
-		flush := func() (string, error) { return host.(volumeapi.UnmountFlusher).FlushToUnmount(id, target) }
+		flush := func() (string, error) { return host.(volumeapi.Extended).FlushToUnmount(id, target) }
 		loss, err := flush()
 		for loss == "" {
 			if err == nil {
@@ -272,8 +272,8 @@ func TestFlushToUnmount(t *testing.T) {
 		node, _ := mounted(t)
 		var losses []string
 		host := volumeapi.NewOn(node, volumeapi.OnLoss(func(text string) { losses = append(losses, text) }))
-		flush := func() (string, error) { return host.(volumeapi.UnmountFlusher).FlushToUnmount(id, target) }
-		if loss, err := host.(volumeapi.UnmountFlusher).FlushToUnmount(volumeID(2), target); loss != "" || err == nil {
+		flush := func() (string, error) { return host.(volumeapi.Extended).FlushToUnmount(id, target) }
+		if loss, err := host.(volumeapi.Extended).FlushToUnmount(volumeID(2), target); loss != "" || err == nil {
 			t.Errorf("another volume: %q, %v", loss, err)
 		}
 		fault := inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.IODevice)})
@@ -294,7 +294,7 @@ func TestFlushToUnmount(t *testing.T) {
 		fault.Remove()
 	}
 	node, host := mounted(t)
-	if loss, err := host.(volumeapi.UnmountFlusher).FlushToUnmount(id, target); loss != "" || err != nil {
+	if loss, err := host.(volumeapi.Extended).FlushToUnmount(id, target); loss != "" || err != nil {
 		t.Errorf("a healthy disk: %q, %v", loss, err)
 	}
 	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.IODevice)})

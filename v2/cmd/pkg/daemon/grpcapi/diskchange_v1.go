@@ -10,16 +10,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 )
 
-type diskChangeV1 struct{ disks disk.Interface }
+type diskChangeV1 struct{ disks disk.Extended }
 
 var _ extensionv1.DiskChangeServer = diskChangeV1{}
 
-func newDiskChangeV1(s Services) any {
-	if _, ok := s.Disk.(*disk.Disk); ok { // others may not know MustBe
-		return diskChangeV1{s.Disk}
-	}
-	return nil
-}
+func newDiskChangeV1(s Services) any { return diskChangeV1{s.Disk} }
 
 // mustBe says which disk a request means.
 func mustBe(in *extensionv1.Disk) disk.MustBe {

@@ -95,16 +95,19 @@ func record[Out any](r *recorder, request any, response *Out) (*Out, error) {
 
 func (r *recorder) services() grpcapi.Services {
 	return grpcapi.Services{
-		Disk:       fakeDisk{r},
-		Filesystem: fakeFilesystem{r},
+		Disk:       fakeDisk{recorder: r},
+		Filesystem: fakeFilesystem{recorder: r},
 		ISCSI:      fakeISCSI{r},
 		SMB:        fakeSMB{r},
 		System:     fakeSystem{r},
-		Volume:     fakeVolume{r},
+		Volume:     fakeVolume{recorder: r},
 	}
 }
 
-type fakeDisk struct{ *recorder }
+type fakeDisk struct {
+	disk.Extended // nil: no test calls the rest
+	*recorder
+}
 
 func (f fakeDisk) GetDiskState(_ context.Context, in *disk.GetDiskStateRequest) (*disk.GetDiskStateResponse, error) {
 	return record(f.recorder, in, &disk.GetDiskStateResponse{IsOnline: true})
@@ -141,7 +144,10 @@ func (f fakeDisk) SetDiskState(_ context.Context, in *disk.SetDiskStateRequest) 
 	return record(f.recorder, in, &disk.SetDiskStateResponse{})
 }
 
-type fakeFilesystem struct{ *recorder }
+type fakeFilesystem struct {
+	filesystem.Extended // nil: no test calls the rest
+	*recorder
+}
 
 func (f fakeFilesystem) CreateSymlink(_ context.Context, in *filesystem.CreateSymlinkRequest) (*filesystem.CreateSymlinkResponse, error) {
 	return record(f.recorder, in, &filesystem.CreateSymlinkResponse{})
@@ -238,7 +244,10 @@ func (f fakeSystem) StopService(_ context.Context, in *system.StopServiceRequest
 	return record(f.recorder, in, &system.StopServiceResponse{})
 }
 
-type fakeVolume struct{ *recorder }
+type fakeVolume struct {
+	volume.Extended // nil: no test calls the rest
+	*recorder
+}
 
 func (f fakeVolume) FormatVolume(_ context.Context, in *volume.FormatVolumeRequest) (*volume.FormatVolumeResponse, error) {
 	return record(f.recorder, in, &volume.FormatVolumeResponse{})

@@ -388,7 +388,7 @@ func TestHandlers_DiskNumbersAsText(t *testing.T) {
 
 // diskList is a library that knows only the ids of disks.
 type diskList struct {
-	disk.Interface
+	disk.Extended
 	ids map[uint32]*disk.DiskIDs
 }
 

@@ -7,21 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// healthReader is what a volume.Volume has besides volume.Interface.
-type healthReader interface {
-	Health(ctx context.Context, volumeID string) (volume.Health, error)
-}
-
-type healthV1 struct{ volumes healthReader }
+type healthV1 struct{ volumes volume.Extended }
 
 var _ extensionv1.VolumeHealthServer = healthV1{}
 
-func newHealthV1(s Services) any {
-	if has, ok := s.Volume.(healthReader); ok {
-		return healthV1{has}
-	}
-	return nil
-}
+func newHealthV1(s Services) any { return healthV1{s.Volume} }
 
 func (s healthV1) CheckVolume(ctx context.Context, in *extensionv1.Volume) (*extensionv1.VolumeCondition, error) {
 	health, err := s.volumes.Health(ctx, in.Id)

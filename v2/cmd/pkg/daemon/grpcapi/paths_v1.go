@@ -7,22 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 )
 
-// pathFiles is what a filesystem.Filesystem has besides filesystem.Interface.
-type pathFiles interface {
-	filesystem.PathMeasurer
-	filesystem.DirectoryLister
-}
-
-type pathsV1 struct{ files pathFiles }
+type pathsV1 struct{ files filesystem.Extended }
 
 var _ extensionv1.PathsServer = pathsV1{}
 
-func newPathsV1(s Services) any {
-	if has, ok := s.Filesystem.(pathFiles); ok {
-		return pathsV1{has}
-	}
-	return nil
-}
+func newPathsV1(s Services) any { return pathsV1{s.Filesystem} }
 
 func (s pathsV1) GetPathStats(ctx context.Context, in *extensionv1.Path) (*extensionv1.Space, error) {
 	out, err := responseOf(s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path}))

@@ -10,23 +10,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 )
 
-// readOnlyDisks is what a disk.Disk has besides disk.Interface.
-type readOnlyDisks interface {
-	SetDiskReadOnly(context.Context, *disk.SetDiskReadOnlyRequest) (*disk.SetDiskReadOnlyResponse, error)
-	OnlineDiskReadOnly(context.Context, *disk.OnlineDiskReadOnlyRequest) (*disk.OnlineDiskReadOnlyResponse, error)
-	GetDiskReadOnly(context.Context, *disk.GetDiskReadOnlyRequest) (*disk.GetDiskReadOnlyResponse, error)
-}
-
-type readOnlyV1 struct{ disks readOnlyDisks }
+type readOnlyV1 struct{ disks disk.Extended }
 
 var _ extensionv1.DiskReadOnlyServer = readOnlyV1{}
 
-func newReadOnlyV1(s Services) any {
-	if has, ok := s.Disk.(readOnlyDisks); ok {
-		return readOnlyV1{has}
-	}
-	return nil
-}
+func newReadOnlyV1(s Services) any { return readOnlyV1{s.Disk} }
 
 func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
 	const op = "set read-only state of disk"

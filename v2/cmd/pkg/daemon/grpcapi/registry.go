@@ -100,12 +100,12 @@ type Services struct {
 	// Healer finds and removes stale mounts; nil if there is none.
 	Healer Healer
 
-	Disk       disk.Interface
-	Filesystem filesystem.Interface
+	Disk       disk.Extended
+	Filesystem filesystem.Extended
 	ISCSI      iscsi.Interface
 	SMB        smb.Interface
 	System     system.Interface
-	Volume     volume.Interface
+	Volume     volume.Extended
 }
 
 // Endpoint is one version of one group, with its own server and pipe or socket.

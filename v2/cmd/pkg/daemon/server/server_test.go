@@ -33,7 +33,7 @@ import (
 
 // stubFilesystem answers PathExists as a test wants it. No other method is called.
 type stubFilesystem struct {
-	filesystem.Interface
+	filesystem.Extended
 	pathExists func(ctx context.Context, path string) (bool, error)
 }
 

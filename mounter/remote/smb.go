@@ -1,0 +1,42 @@
+package remote
+
+import (
+	"context"
+
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+)
+
+type shares struct{ *Daemon }
+
+var _ smb.Interface = shares{}
+
+func (s shares) NewSMBGlobalMapping(ctx context.Context, in *smb.NewSMBGlobalMappingRequest) (*smb.NewSMBGlobalMappingResponse, error) {
+	if in == nil || in.Privacy == smb.PrivacyDefault && !in.RefuseOtherUser {
+		return ask[smb.NewSMBGlobalMappingResponse](ctx, s.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, in)
+	}
+	request := &extensionv1.NewSmbGlobalMappingRequest{
+		RemotePath: in.RemotePath, LocalPath: in.LocalPath, Username: in.Username, Password: in.Password, RefuseOtherUser: in.RefuseOtherUser,
+	}
+	if in.Privacy != smb.PrivacyDefault {
+		private := in.Privacy != smb.PrivacyNotRequired
+		request.Private = &private
+	}
+	_, err := extended(ctx, s.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.NewSmbGlobalMapping, request,
+		missing{"map share", in.RemotePath, "the options Privacy and RefuseOtherUser", omitOption})
+	return &smb.NewSMBGlobalMappingResponse{}, err
+}
+
+// RemoveSMBGlobalMapping of a daemon that cannot except a link keeps the share until the link is gone.
+func (s shares) RemoveSMBGlobalMapping(ctx context.Context, in *smb.RemoveSMBGlobalMappingRequest) (*smb.RemoveSMBGlobalMappingResponse, error) {
+	if in != nil && in.ExceptLink != "" {
+		_, err := call(ctx, s.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.RemoveSmbGlobalMapping,
+			&extensionv1.RemoveSmbGlobalMappingRequest{RemotePath: in.RemotePath, ExceptLink: in.ExceptLink})
+		if !isUnsupported(err) {
+			return &smb.RemoveSMBGlobalMappingResponse{}, err
+		}
+		in = &smb.RemoveSMBGlobalMappingRequest{RemotePath: in.RemotePath}
+	}
+	return ask[smb.RemoveSMBGlobalMappingResponse](ctx, s.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, in)
+}
