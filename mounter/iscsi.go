@@ -359,6 +359,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 		return err
 	}
 	defer unlock()
+	m.leaves(path)
 	sessions, err := m.node.sessions(ctx, target)
 	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
 		return unlessUnknown(ctx, err)
@@ -366,9 +367,9 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 	return ignoreMissing(m.node.logOut(ctx, target))
 }
 
-// letGoTarget is letGo for a disk that may be of an iSCSI target: if nothing else uses the target, the disk goes offline
-// and the target is logged out of.
-func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id string, offline bool) error {
+// takeDown is letGo and unmount. If the disk is of an iSCSI target that nothing else uses, the disk goes offline and the
+// target is logged out of. Volumes of a target are unmounted one after the other, so that the last one sees that it is.
+func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, offline bool) error {
 	name := strconv.FormatUint(uint64(number), 10)
 	sessions, err := m.node.sessions(ctx, name)
 	if err = unlessUnknown(ctx, err); err != nil {
@@ -376,8 +377,10 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	}
 	disk := foundDisk{number: number, is: diskapi.MustBe{VolumeID: id}}
 	if len(sessions) == 0 {
-		_, err := m.letGo(ctx, disk, path, offline)
-		return err
+		if _, err := m.letGo(ctx, disk, path, offline); err != nil {
+			return err
+		}
+		return m.node.unmount(ctx, id, path)
 	}
 	target := sessions[0].Target
 	unlock, err := m.locks.target(ctx, target)
@@ -388,16 +391,23 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	leave := m.mayLeave(ctx, sessions, path, &number)
 	if leave {
 		paths, err := m.pathsOf(ctx, number)
-		if err != nil {
-			return m.unlessGone(ctx, number, err)
+		if err := m.unlessGone(ctx, number, err); err != nil {
+			return err
 		}
 		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
 	}
-	if stays, err := m.letGo(ctx, disk, path, offline || leave); err != nil || !leave || stays {
+	stays, err := m.letGo(ctx, disk, path, offline || leave)
+	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
-	return ignoreMissing(m.node.logOut(ctx, target))
+	m.leaves(path)
+	if leave && !stays {
+		klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
+		if err := ignoreMissing(m.node.logOut(ctx, target)); err != nil {
+			return err
+		}
+	}
+	return m.node.unmount(ctx, id, path)
 }
 
 // mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged, as far as other
@@ -419,13 +429,14 @@ const userLimit = 2 * time.Second
 // userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
 // another volume must not fail because of it.
 func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
-	m.begun.Range(func(key, source any) bool {
+	m.begun.Range(func(key, value any) bool {
 		at := fmt.Sprint(key)
-		other, ok := source.(ISCSI)
-		sameTarget := ok && strings.EqualFold(other.Target, sessions[0].Target)
+		other, _ := value.(begun)
+		iscsi, ok := other.source.(ISCSI)
+		sameTarget := ok && strings.EqualFold(iscsi.Target, sessions[0].Target)
 		elsewhere := path != "" && at != pathKey(path)
-		if sameTarget && elsewhere && m.locks.isHeld(at) {
-			user = "a volume is being staged at " + at
+		if sameTarget && elsewhere && !other.leaves && m.locks.isHeld(at) {
+			user = "a volume is being staged or unstaged at " + at
 		}
 		return user == ""
 	})

@@ -143,8 +143,23 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
 
+// begun is what Stage has begun to stage.
+type begun struct {
+	source Source
+	leaves bool // its target: the last volume of it that does so logs out
+}
+
 // begin remembers the source of a volume, until end.
-func (m *Mounter) begin(path string, source Source) { m.begun.Store(pathKey(path), source.keys()) }
+func (m *Mounter) begin(path string, source Source) {
+	m.begun.Store(pathKey(path), begun{source: source.keys()})
+}
+
+// leaves notes that the volume at a path needs its target no more, which is locked.
+func (m *Mounter) leaves(path string) {
+	if value, ok := m.begun.Load(pathKey(path)); ok {
+		m.begun.Store(pathKey(path), begun{value.(begun).source, true})
+	}
+}
 
 func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
 

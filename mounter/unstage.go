@@ -72,8 +72,8 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	if begun, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
-		request.Source, _ = begun.(Source)
+	if before, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
+		request.Source = before.(begun).source
 	}
 	if err := m.takeAway(ctx, path, request); err != nil {
 		return err
@@ -122,10 +122,12 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 			return err
 		}
 		defer unlock()
-		if err := m.letGoTarget(ctx, number, path, id, request.Offline); err != nil {
+		if err := m.takeDown(ctx, number, path, id, request.Offline); err != nil {
 			return err
 		}
-	} else if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
+		return m.remove(ctx, path)
+	}
+	if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
 		if err := m.leave(ctx, s.Target, path); err != nil {
 			return err
 		}
