@@ -123,7 +123,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 	default:
 		return Condition{}, err
 	}
-	if _, writes := m.writable.Load(strings.ToLower(id)); health.ReadOnly && writes {
+	if health.ReadOnly && m.isForWriting(ctx, path) {
 		c.add(ReasonReadOnly, "the volume has become read-only")
 	}
 	usage, err := m.node.volumeSpace(ctx, id)

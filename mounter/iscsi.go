@@ -127,12 +127,15 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
-	m.begin(path, s)
+	err = m.begin(ctx, path, s, request.ReadOnly)
 	unlock()
+	if err != nil {
+		return Staged{}, err
+	}
 	disk, paths, err := m.connect(ctx, s)
 	if err != nil {
 		if failure.ClassOf(err) == failure.Invalid { // Windows was not asked
-			m.end(path)
+			m.drop(ctx, path)
 		}
 		return Staged{}, err
 	}

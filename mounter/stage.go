@@ -123,11 +123,17 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 		}
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
-	m.begin(path, request.Source)
+	source := request.Source
+	if _, ok := source.(Disk); ok {
+		source = disk.source(source)
+	}
+	if err := m.begin(ctx, path, source, request.ReadOnly); err != nil {
+		return Staged{}, err
+	}
 	id, err := m.prepare(ctx, disk, path, there, request)
 	if err != nil {
 		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
-			m.end(path)
+			m.drop(ctx, path)
 		}
 		return Staged{}, err
 	}
@@ -137,31 +143,8 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	if err := m.node.mount(ctx, id, path); err != nil {
 		return Staged{}, err
 	}
-	if !request.ReadOnly {
-		m.writable.Store(strings.ToLower(id), true)
-	}
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
-
-// begun is what Stage has begun to stage.
-type begun struct {
-	source Source
-	leaves bool // its target: the last volume of it that does so logs out
-}
-
-// begin remembers the source of a volume, until end.
-func (m *Mounter) begin(path string, source Source) {
-	m.begun.Store(pathKey(path), begun{source: source.keys()})
-}
-
-// leaves notes that the volume at a path needs its target no more, which is locked.
-func (m *Mounter) leaves(path string) {
-	if value, ok := m.begun.Load(pathKey(path)); ok {
-		m.begun.Store(pathKey(path), begun{value.(begun).source, true})
-	}
-}
-
-func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
 
 // find returns a disk. One that was just attached may need a rescan to be seen.
 func (m *Mounter) find(ctx context.Context, disk Disk) (foundDisk, error) {

@@ -25,8 +25,8 @@ type UnstageRequest struct {
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Source is what was staged. It is not required. With it, Unstage also undoes a Stage that was
-	// interrupted before anything was at the path, if the driver was restarted since.
+	// Source is what was staged. It is not required where there are records, see docs/mounter.md. Without them, Unstage
+	// needs it to undo a Stage that was interrupted before anything was at the path, if the driver was restarted since.
 	Source Source
 }
 
@@ -72,14 +72,20 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	if before, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
-		request.Source = before.(begun).source
+	before, err := m.recall(ctx, path)
+	if err != nil {
+		return err
+	}
+	if before.source != nil {
+		m.begun.Store(pathKey(path), before) // of an earlier process
+	}
+	if request.Source == nil {
+		request.Source = before.source
 	}
 	if err := m.takeAway(ctx, path, request); err != nil {
 		return err
 	}
-	m.end(path)
-	return nil
+	return m.end(ctx, path, before)
 }
 
 // takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
