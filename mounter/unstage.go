@@ -133,10 +133,14 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 		}
 		return m.remove(ctx, path)
 	}
-	if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
-		if err := m.leave(ctx, s.Target, path); err != nil {
-			return err
-		}
+	switch s := request.Source.(type) {
+	case ISCSI: // a target whose portals were away too long has a session, but no disks
+		err = m.leave(ctx, s.Target, path)
+	case Disk: // a disk with an MBR, which is offline, names no volumes
+		err = s.release(ctx, m, path, request)
+	}
+	if err != nil {
+		return err
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -45,9 +47,9 @@ func (k *kit) used() string {
 	return text
 }
 
-// TestStage_Interrupted ends Stage at each of its calls to Windows, and the driver with it: another process undoes all, and
+// TestInterrupted ends Stage, or Unstage, at each of its calls to Windows, and the driver with it: another process undoes all, and
 // knows no more than the path.
-func TestStage_Interrupted(t *testing.T) {
+func TestInterrupted(t *testing.T) {
 	step := 1
 	if testing.Short() {
 		step = 9
@@ -66,41 +68,86 @@ func TestStage_Interrupted(t *testing.T) {
 		"share":          {blankNode, mounter.StageRequest{Source: mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachMode(t, c.model, func(k *kit) {
-				ended := false
-				for at := 1; !ended; at += step {
-					node, err := winsim.New(c.model())
-					k.must(err)
-					k := newKitOn(k.t, k.Mode(), node)
-					before := k.used()
-					ctx, cancel := context.WithTimeout(k.ctx, time.Minute)
-					var calls atomic.Int32
-					fault, err := node.Inject(winsim.Fault{Do: func(*winsim.Node) {
-						if int(calls.Add(1)) == at {
-							cancel()
+			for _, verb := range []string{"Stage", "Unstage"} {
+				eachMode(t, c.model, func(k *kit) {
+					ended := false
+					for at := 1; !ended; at += step {
+						node, err := winsim.New(c.model())
+						k.must(err)
+						k := newKitOn(k.t, k.Mode(), node)
+						before := k.used()
+						request := c.request
+						request.Path = staging
+						if verb == "Unstage" {
+							k.must(second(k.Stage(k.ctx, request)))
 						}
-					}})
-					k.must(err)
-					request := c.request
-					request.Path = staging
-					_, err = k.Stage(ctx, request)
-					fault.Remove()
-					cancel()
-					if ended = int(calls.Load()) < at; ended && (err != nil || at < 10) {
-						k.t.Fatalf("after %d calls: %v", at, err)
+						ctx, cancel := context.WithTimeout(k.ctx, time.Minute)
+						var calls atomic.Int32
+						fault, err := node.Inject(winsim.Fault{Do: func(*winsim.Node) {
+							if int(calls.Add(1)) == at {
+								cancel()
+							}
+						}})
+						k.must(err)
+						unstage := mounter.UnstageRequest{Path: staging, Offline: true}
+						if verb == "Unstage" {
+							err = k.Unstage(ctx, unstage)
+						} else {
+							_, err = k.Stage(ctx, request)
+						}
+						fault.Remove()
+						cancel()
+						if ended = int(calls.Load()) < at; ended && (err != nil || at < 10) {
+							k.t.Fatalf("after %d calls: %v", at, err)
+						}
+						if text := k.node.Tree(records); strings.Contains(text, "secret-of") || strings.Contains(text, "Pa55") || ended && verb == "Stage" && !strings.Contains(text, `version\":1`) {
+							k.t.Errorf("the record is %s", text)
+						}
+						k.restart()
+						err = k.Unstage(k.ctx, unstage)
+						for begin := time.Now(); (failure.ClassOf(err) == failure.Unavailable || failure.ClassOf(err) == failure.Busy) && time.Since(begin) < time.Minute; { // as the kubelet does
+							err = k.Unstage(k.ctx, unstage)
+						}
+						k.must(err)
+						if after := k.used(); after != before {
+							k.t.Errorf("%s was interrupted at call %d with %v: it was\n%s\nand is\n%s", verb, at, err, before, after)
+						}
+						_ = k.Close()
+						k.stop()
 					}
-					if text := k.node.Tree(records); strings.Contains(text, "secret-of") || strings.Contains(text, "Pa55") || ended && !strings.Contains(text, `version\":1`) {
-						k.t.Errorf("the record is %s", text)
-					}
-					k.restart()
-					k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
-					if after := k.used(); after != before {
-						k.t.Errorf("interrupted at call %d with %v: it was\n%s\nand is\n%s", at, err, before, after)
-					}
-					_ = k.Close()
-					k.stop()
-				}
-			})
+				})
+			}
 		})
 	}
+}
+
+// TestUnstage_LinksUnknown: a driver that was restarted, and cannot see once whether a pod uses a volume, keeps it. After a
+// minute it does not.
+func TestUnstage_LinksUnknown(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.stage(), k.Publish(k.ctx, staging, target), k.node.WriteFile(target+`\precious`, "data"))
+		for _, code := range []uint32{5, 1117} {
+			for nth, hit := 1, true; hit; nth++ {
+				k.restart()
+				fault, err := k.node.Inject(winsim.Fault{Nth: nth, Times: 1, Error: code})
+				k.must(err)
+				err = k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true})
+				hit = fault.Hits() > 0
+				fault.Remove()
+				if got, readErr := k.node.ReadFile(target + `\precious`); err == nil || got != "data" || readErr != nil {
+					k.t.Fatalf("call %d fails with %d: Unstage returns %v, and the pod reads %q, %v", nth, code, err, got, readErr)
+				}
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, mounter.Library, attachedNode())
+		k.must(k.stage())
+		fault, err := k.node.Inject(winsim.Fault{Call: "ListDirectory", Object: `C:\var\lib\kubelet\pods`, Error: 1117})
+		k.must(err)
+		defer fault.Remove()
+		k.wantClass("at first", k.unstage(), failure.Unavailable, "a pod may use the volume")
+		time.Sleep(time.Minute) // of the clock of synctest
+		k.must(k.unstage())
+	})
 }
