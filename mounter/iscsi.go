@@ -118,7 +118,7 @@ const anyPortal = "localhost"
 func isMPIO(device string) bool { return strings.HasPrefix(strings.ToLower(device), `\\?\mpio#`) }
 
 func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
-	there, err := m.checkFree(ctx, path)
+	there, err := m.checkFree(ctx, path, request)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -264,7 +264,11 @@ func (m *Mounter) logInAt(ctx context.Context, s ISCSI, text string) error {
 	if err := m.node.addPortal(ctx, at); err != nil {
 		return err
 	}
-	return m.node.logIn(ctx, at, s.Target, s.CHAP)
+	if err = m.node.logIn(ctx, at, s.Target, s.CHAP); errors.Is(err, fs.ErrNotExist) {
+		code, _ := failure.WindowsCode(err)
+		return &nodeError{class: failure.NotFound, code: code, text: prefix("log in to", s.Target) + "the portal does not have it, or not for this node; check the name of the target, and which initiators it admits"}
+	}
+	return err
 }
 
 // addPaths logs in through the portals that have no session, and returns how many sessions there are. A portal that does

@@ -131,8 +131,8 @@ func (m *Mounter) searchLinks(ctx context.Context, staging string) error {
 	if err == nil || cannotTell(err) {
 		return ctx.Err()
 	}
-	const patience = time.Minute
-	if m.links.failed(pathKey(root)) < patience {
+	const enough = time.Minute
+	if m.links.failed(pathKey(root)) < enough {
 		return newError(failure.Unavailable, "look for links of pods to", staging, "%s; a pod may use the volume, so try again", failure.Message(err))
 	}
 	klog.FromContext(ctx).Info("Cannot search for links of pods, so those of an earlier process do not count", "directory", root, "reason", err.Error())

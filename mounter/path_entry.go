@@ -81,8 +81,8 @@ func (m *Mounter) emptyEntryAt(ctx context.Context, path string) (pathEntry, err
 }
 
 // checkFree fails unless a volume of a disk can be mounted at a path. It returns the volume that is mounted there, which
-// may be the same one.
-func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, err error) {
+// may be the same one, but not read-only for a request to write.
+func (m *Mounter) checkFree(ctx context.Context, path string, request StageRequest) (volume string, err error) {
 	at, err := m.emptyEntryAt(ctx, path)
 	if err != nil {
 		return "", err
@@ -91,7 +91,11 @@ func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, er
 	case "", fsapi.SubdirectoryEntry:
 		return "", nil
 	case fsapi.MountEntry:
-		return at.target, nil
+		before, err := m.recall(ctx, path)
+		if before.readOnly && !request.ReadOnly {
+			err = newError(failure.Exists, "look at", path, "a volume is staged there read-only; unstage it first")
+		}
+		return at.target, err
 	case fsapi.LinkEntry:
 		return "", newError(failure.Exists, "look at", path, "it is a link, perhaps of another volume; unstage that volume first")
 	default:

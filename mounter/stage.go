@@ -23,7 +23,7 @@ type StageRequest struct {
 	FSType string
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
-	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
+	// ReadOnly says that reading suffices, and makes the disk read-only while it is staged: Windows does not write to it, not even
 	// to mount its file system. The disk must have a file system, and must not be mounted for
 	// writing at another path. A share cannot be read-only here: its server says who can write.
 	ReadOnly bool
@@ -185,6 +185,9 @@ func (m *Mounter) prepare(ctx context.Context, disk foundDisk, path, there strin
 		if err := m.makeWritable(ctx, disk); err != nil {
 			return "", err
 		}
+		if err := m.checkWritable(ctx, disk, path, there); err != nil {
+			return "", err
+		}
 	}
 	// The original's FormatVolume erases a volume that is formatted.
 	switch formatted, err := m.node.isFormatted(ctx, id); {
@@ -250,6 +253,21 @@ func (m *Mounter) makeWritable(ctx context.Context, disk foundDisk) error {
 		return nil
 	}
 	return err
+}
+
+// checkWritable refuses a disk that the platform protects. One that pods use has become so, which Condition says.
+func (m *Mounter) checkWritable(ctx context.Context, disk foundDisk, path, there string) error {
+	if there != "" {
+		return nil
+	}
+	readOnly, err := m.isReadOnly(ctx, disk)
+	if err != nil || !readOnly {
+		return err
+	}
+	if _, err := m.letGo(ctx, disk, path, false); err != nil {
+		return err
+	}
+	return newError(failure.InUse, "look at", diskName(disk.number), "the platform protects it from writing; set ReadOnly if reading suffices")
 }
 
 // isReadOnly is false for a daemon that cannot tell: it cannot make a disk read-only either.

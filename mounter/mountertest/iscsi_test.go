@@ -139,7 +139,7 @@ func TestISCSI_Refuses(t *testing.T) {
 			"a LUN that is too big":    {lun(256, portalA), failure.Invalid, "256"},
 			"CHAP without a secret":    {mounter.ISCSI{Portals: []string{portalA}, Target: iqn, CHAP: mounter.CHAP{Username: "me"}}, failure.Invalid, "Secret"},
 			"a short secret":           {mounter.ISCSI{Portals: []string{portalA}, Target: iqn, CHAP: mounter.CHAP{Secret: "short"}}, failure.Invalid, "5 bytes"},
-			"an unknown target":        {mounter.ISCSI{Portals: []string{portalA}, Target: iqn + "x"}, failure.NotFound, iqn + "x"},
+			"an unknown target":        {mounter.ISCSI{Portals: []string{portalA}, Target: iqn + "x"}, failure.NotFound, "which initiators it admits"},
 			"no such portal":           {lun(3, "10.0.0.99"), failure.Unavailable, "10.0.0.99"},
 			"no such portals":          {lun(3, "10.0.0.98", "10.0.0.99"), failure.Unavailable, "no portal leads to it"},
 			"LUN 0, the index of 3":    {lun(0, portalA), failure.NotFound, `LUN "0"`},
