@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -17,7 +17,7 @@ type host struct {
 	m     win.Machine
 	files policy.Reach // of that machine
 	lost  lostvolume.Finder
-	swept *sync.Once // the records
+	swept *atomic.Bool // the records
 }
 
 func (b boundHost) PathExists(path string) (bool, error) {

@@ -12,7 +12,7 @@ package api
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -99,5 +99,5 @@ func NewOn(m win.Machine) HostAPI { return newHost(m, lostvolume.NewFinder()) }
 
 func newHost(m win.Machine, finder lostvolume.Finder) HostAPI {
 	var unlimited *policy.Policy
-	return boundHost{host: host{m: m, files: unlimited.Reach(m), lost: finder, swept: &sync.Once{}}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+	return boundHost{host: host{m: m, files: unlimited.Reach(m), lost: finder, swept: &atomic.Bool{}}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

@@ -102,7 +102,9 @@ func (b boundHost) SetRecord(path, text string) error {
 		return winerr.Wrap(op, path, err)
 	}
 	return winerr.Wrap(op, path, h.withRecord(ctx, op, path, func(entry policy.Entry) error {
-		h.swept.Do(func() { h.sweepRecords(ctx, op, entry.Dir) })
+		if h.swept.CompareAndSwap(false, true) {
+			h.sweepRecords(ctx, op, entry.Dir)
+		}
 		return entry.Dir.ReplaceFile(ctx, entry.Name, string(content))
 	}))
 }
