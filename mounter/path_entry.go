@@ -128,7 +128,9 @@ func errForeign(op, path, what string, code uint32) error {
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
 const (
 	errorDirNotEmpty = 145 // ERROR_DIR_NOT_EMPTY
-	errorDirectory   = 267 // ERROR_DIRECTORY: the name is not that of a folder
+	// ERROR_DEVICE_NOT_CONNECTED: of a flush it is a failure, because a volume that is gone has no flush.
+	errorDeviceNotConnected = 1167
+	errorDirectory          = 267 // ERROR_DIRECTORY: the name is not that of a folder
 )
 
 // remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can

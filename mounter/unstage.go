@@ -201,7 +201,9 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 		}
 	}
 	if id != "" {
-		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
+		loss, err = m.node.flush(ctx, id, path)
+		code, _ := failure.WindowsCode(err)
+		if ignoreMissing(err) != nil || code == errorDeviceNotConnected {
 			return false, err
 		}
 	}

@@ -12,8 +12,6 @@ var knownFaults = []struct{ invariant, says, after, what string }{
 	{"I5", ": offline disk", "hangs", "a disk that begins to hang when it is taken offline, after the flush, keeps its volume staged until it answers"},
 	{"I5", "earlier call to reach a file", "hangs", "a question that follows a mounted folder to a disk that hangs keeps those about the folder itself waiting, and so Unstage"},
 	{"I5", "stage took", "hangs", "a LUN that hangs holds the lock of its target in Unstage, for which other LUNs wait"},
-	{"I4", "session with", "", "the driver dies in Stage, or two volumes of a target are unstaged at once: the session stays"},
-	{"I4", "mapping of", "", "the driver dies in Stage, or a folder cannot be searched for links: the mapping stays"},
 }
 
 // known says which known fault, or limit, a run has met, or nothing.
