@@ -53,7 +53,7 @@ type method struct {
 // Windows has answered. Those that take a path, and those of a directory, hang on the file, volume or server.
 var methods = map[string]method{
 	"FileInfo": {asks: true}, "TargetInfo": {asks: true}, "ReparsePoint": {asks: true}, "Location": {asks: true}, "PathSpace": {asks: true}, "OpenDirectory": {asks: true}, "Open": {asks: true},
-	"ListDirectory": {asks: true}, "Next": {asks: true}, "ChangedAt": {asks: true}, "CreateDirectory": {}, "CreateDirectoryLink": {}, "Remove": {},
+	"ListDirectory": {asks: true}, "Next": {asks: true}, "ChangedAt": {asks: true}, "CreateDirectory": {}, "CreateDirectoryLink": {}, "Remove": {}, "ReadFile": {asks: true}, "ReplaceFile": {},
 	"SetMountPoint":    {kind: AskMounts, change: "mounting %s"},
 	"DeleteMountPoint": {kind: AskMounts, change: Unmounting}, "RemoveLink": {kind: AskMounts},
 

@@ -9,8 +9,6 @@ import (
 // mends one deletes its row. 'go test -known=false' finds them.
 var knownFaults = []struct{ invariant, says, after, what string }{
 	{"I5", "stage took", "hangs", "a LUN that hangs holds the lock of its target in Unstage, for which other LUNs wait"},
-	{"I4", "session with", "", "the driver dies in Stage, or two volumes of a target are unstaged at once: the session stays"},
-	{"I4", "mapping of", "", "the driver dies in Stage, or a folder cannot be searched for links: the mapping stays"},
 }
 
 // known says which known fault, or limit, a run has met, or nothing.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -16,6 +17,7 @@ type host struct {
 	m     win.Machine
 	files policy.Reach // of that machine
 	lost  lostvolume.Finder
+	swept *atomic.Bool // the records
 }
 
 func (b boundHost) PathExists(path string) (bool, error) {
