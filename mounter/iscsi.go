@@ -389,6 +389,9 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 		}
 		return m.node.unmount(ctx, id, path)
 	}
+	if _, err := m.flush(ctx, id, path); err != nil { // a LUN that hangs keeps no other one of its target
+		return err
+	}
 	target := sessions[0].Target
 	unlock, err := m.locks.target(ctx, target)
 	if err != nil {

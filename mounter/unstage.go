@@ -201,9 +201,7 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 		}
 	}
 	if id != "" {
-		loss, err = m.node.flush(ctx, id, path)
-		code, _ := failure.WindowsCode(err)
-		if ignoreMissing(err) != nil || code == errorDeviceNotConnected {
+		if loss, err = m.flush(ctx, id, path); err != nil {
 			return false, err
 		}
 	}
@@ -220,6 +218,15 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 		return false, nil
 	}
 	return false, m.unlessGone(ctx, number, err)
+}
+
+// flush writes what is cached for the volume at a path, unless the volume is gone.
+func (m *Mounter) flush(ctx context.Context, id, path string) (loss string, err error) {
+	loss, err = m.node.flush(ctx, id, path)
+	if code, _ := failure.WindowsCode(err); code == errorDeviceNotConnected {
+		return loss, err
+	}
+	return loss, ignoreMissing(err)
 }
 
 // pathsOf returns where the volumes of a disk are mounted. An offline disk has none.
