@@ -93,7 +93,7 @@ func (a *app) healed(s *session, found *extensionv1.HealResponse) error {
 		list = append(list, o)
 	}
 	for _, problem := range found.GetProblems() {
-		s.warn("not searched: %s", problem)
+		s.warn("not searched: %s", problem.GetText())
 	}
 	if err := s.Value(list, func() string { return staleText(s.Printer, found) }); err != nil {
 		return err
