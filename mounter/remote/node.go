@@ -72,7 +72,7 @@ func diskOf(d *extensionv1.Disk) nodeapi.Disk {
 		out.SCSI = &scsi
 	}
 	for i, p := range d.Partitions {
-		out.Partitions[i].Offset, out.Partitions[i].Size = p.OffsetBytes, p.SizeBytes
+		out.Partitions[i].Offset, out.Partitions[i].Size = p.GetOffsetBytes(), p.GetSizeBytes()
 	}
 	return out
 }

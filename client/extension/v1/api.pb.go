@@ -905,11 +905,11 @@ func (x *MustBe) GetMountPath() string {
 type Partition struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Number      uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	OffsetBytes int64                  `protobuf:"varint,2,opt,name=offset_bytes,json=offsetBytes,proto3" json:"offset_bytes,omitempty"`
-	SizeBytes   int64                  `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	Type        string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`                          // data, efi, reserved, recovery, dynamic, extended, or the GUID or number of another type
-	ReadOnly    bool                   `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // whatever its disk is
-	VolumeId    string                 `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`  // the volume that is this partition, if there is one
+	OffsetBytes *int64                 `protobuf:"varint,2,opt,name=offset_bytes,json=offsetBytes,proto3,oneof" json:"offset_bytes,omitempty"`
+	SizeBytes   *int64                 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3,oneof" json:"size_bytes,omitempty"`
+	Type        string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`                                // data, efi, reserved, recovery, dynamic, extended, or the GUID or number of another type
+	ReadOnly    *bool                  `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3,oneof" json:"read_only,omitempty"` // whatever its disk is
+	VolumeId    string                 `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`        // the volume that is this partition, if there is one
 	// The GUID of a GPT partition. The volume of the partition usually has the same, also while its disk is offline.
 	Id            string `protobuf:"bytes,7,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -954,15 +954,15 @@ func (x *Partition) GetNumber() uint32 {
 }
 
 func (x *Partition) GetOffsetBytes() int64 {
-	if x != nil {
-		return x.OffsetBytes
+	if x != nil && x.OffsetBytes != nil {
+		return *x.OffsetBytes
 	}
 	return 0
 }
 
 func (x *Partition) GetSizeBytes() int64 {
-	if x != nil {
-		return x.SizeBytes
+	if x != nil && x.SizeBytes != nil {
+		return *x.SizeBytes
 	}
 	return 0
 }
@@ -975,8 +975,8 @@ func (x *Partition) GetType() string {
 }
 
 func (x *Partition) GetReadOnly() bool {
-	if x != nil {
-		return x.ReadOnly
+	if x != nil && x.ReadOnly != nil {
+		return *x.ReadOnly
 	}
 	return false
 }
@@ -2061,16 +2061,20 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x06page83\x18\x03 \x01(\tR\x06page83\x12\x1b\n" +
 	"\tvolume_id\x18\x04 \x01(\tR\bvolumeId\x12\x1d\n" +
 	"\n" +
-	"mount_path\x18\x05 \x01(\tR\tmountPath\"\xc3\x01\n" +
+	"mount_path\x18\x05 \x01(\tR\tmountPath\"\x80\x02\n" +
 	"\tPartition\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\x12!\n" +
-	"\foffset_bytes\x18\x02 \x01(\x03R\voffsetBytes\x12\x1d\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12&\n" +
+	"\foffset_bytes\x18\x02 \x01(\x03H\x00R\voffsetBytes\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x12\n" +
-	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
-	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
+	"size_bytes\x18\x03 \x01(\x03H\x01R\tsizeBytes\x88\x01\x01\x12\x12\n" +
+	"\x04type\x18\x04 \x01(\tR\x04type\x12 \n" +
+	"\tread_only\x18\x05 \x01(\bH\x02R\breadOnly\x88\x01\x01\x12\x1b\n" +
 	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\x12\x0e\n" +
-	"\x02id\x18\a \x01(\tR\x02id\"\xc9\x04\n" +
+	"\x02id\x18\a \x01(\tR\x02idB\x0f\n" +
+	"\r_offset_bytesB\r\n" +
+	"\v_size_bytesB\f\n" +
+	"\n" +
+	"_read_only\"\xc9\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1f\n" +
@@ -2299,6 +2303,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 		return
 	}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15].OneofWrappers = []any{}

@@ -27,7 +27,7 @@ func id(n int) string { return fmt.Sprintf(`\\?\Volume{%d}\`, n) }
 func disk(number uint32, n int, change ...func(*extensionv1.Disk)) *extensionv1.Disk {
 	d := &extensionv1.Disk{
 		Number: &number, SizeBytes: new(10 * gib), Online: new(true), ReadOnly: new(false), PartitionStyle: "GPT",
-		Partitions: []*extensionv1.Partition{{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 10*gib - 1<<20, Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
+		Partitions: []*extensionv1.Partition{{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(10*gib - 1<<20), Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
 	}
 	for _, c := range change {
 		c(d)
@@ -290,7 +290,7 @@ func TestFind_Full(t *testing.T) {
 		"disc":                  {gib, gib, func(_ *extensionv1.Partition, v *extensionv1.Volume) { v.FileSystem = "UDF" }, problem.Limits{}, ""},
 	} {
 		d, v := disk(1, 1), volume(1, 1)
-		d.SizeBytes, d.Partitions[0].SizeBytes, v.TotalBytes, v.UsedBytes = new(c.total+1<<20), c.total, &c.total, &c.used
+		d.SizeBytes, d.Partitions[0].SizeBytes, v.TotalBytes, v.UsedBytes = new(c.total+1<<20), &c.total, &c.total, &c.used
 		c.change(d.Partitions[0], v)
 		n := node(disks{d}, volumes{v})
 		n.FullPercent, n.FullBytes = c.limits.Percent, c.limits.Bytes

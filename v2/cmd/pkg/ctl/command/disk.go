@@ -120,11 +120,9 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PV", "POD", "PAGE83", "BYTES"}, Narrow: 7, Empty: noDisks}
 	for _, d := range node.GetDisks() {
 		users := node.DiskUsers(d)
-		list = append(list, append(append(output.Fields(d, "number sizeBytes online readOnly serialNumber page83 location"), users.Members()...), output.Member{Name: "problems", Value: node.ProblemsOf(d)}))
 		state, size, bytes := output.Text(""), "", ""
 		if d.Online != nil {
 			state = inventory.DiskState(d)
@@ -136,7 +134,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 			output.Text(d.GetSerialNumber()), output.Text(d.GetLocation()), output.Text(inventory.Several(users.PVs)), output.Text(inventory.Several(node.PodNames(users.Pods))),
 			output.Text(d.GetPage83()), output.Text(bytes))
 	}
-	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
+	if err := s.list(inventory.Objects(node, node.GetDisks()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, d := range node.GetDisks() {

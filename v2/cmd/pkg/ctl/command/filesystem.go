@@ -116,7 +116,7 @@ func listDir(ctx context.Context, s *session, args []string) error {
 	list := []output.Object{}
 	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
 	for _, e := range response.GetEntries() {
-		list = append(list, output.Fields(e, "name type target"))
+		list = append(list, output.Message(e))
 		rows.Add(output.Text(e.GetType()), output.Text(e.GetName()), output.Text(e.GetTarget()))
 	}
 	if err := s.list(list, &rows); err != nil {

@@ -147,13 +147,11 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 	if err != nil {
 		return err
 	}
-	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USE", "FS", "PV", "POD", "USED", "PATH"}, Narrow: 9, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
 	for _, v := range node.GetVolumes() {
-		list = append(list, node.LocatedVolume(v))
 		rows.Add(volumeCells(s, node, v)...)
 	}
-	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
+	if err := s.list(inventory.Objects(node, node.GetVolumes()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, p := range node.Problems { // of the volumes, and of what keeps them from answering

@@ -184,7 +184,7 @@ func wireDisk(d node.Disk) *extensionv1.Disk {
 	}
 	for _, p := range d.Partitions {
 		out.Partitions = append(out.Partitions, &extensionv1.Partition{
-			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
+			Number: p.Number, OffsetBytes: &p.Offset, SizeBytes: &p.Size, Type: p.Type, ReadOnly: &p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
 		})
 	}
 	return out
