@@ -3,7 +3,6 @@ package output
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -37,22 +36,6 @@ func nameOf(field protoreflect.FieldDescriptor) string {
 		return name + "ID"
 	}
 	return field.JSONName()
-}
-
-// Fields returns some fields of a message. Names are separated by spaces; name=field has another name than its field,
-// whose case does not matter.
-func Fields(m proto.Message, names string) Object {
-	all := Message(m)
-	var o Object
-	for name := range strings.FieldsSeq(names) {
-		name, field, renamed := strings.Cut(name, "=")
-		if !renamed {
-			field = name
-		}
-		i := slices.IndexFunc(all, func(known Member) bool { return strings.EqualFold(known.Name, field) })
-		o = append(o, Member{name, all[i].Value})
-	}
-	return o
 }
 
 // Set replaces the value of a member.
