@@ -2,7 +2,6 @@ package mounter
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -105,7 +104,11 @@ func problemText(problems []nodeapi.Problem) string {
 	if len(problems) == 0 {
 		return "the node does not answer; try again"
 	}
-	return "the node does not answer: " + strings.Trim(fmt.Sprint(problems), "[]") + "; try again"
+	text := "the node does not answer: "
+	for _, p := range problems {
+		text += p.Text + "; "
+	}
+	return text + "try again"
 }
 
 // refs returns the other paths of what is at a path.

@@ -126,6 +126,10 @@ func TestInspector_OnlyVolumes(t *testing.T) {
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a path: %v, want InvalidArgument", err)
 	}
+	_, err = inspector.DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}, OnlySessionsOf: []string{"1"}})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("volumes and sessions: %v, want InvalidArgument", err)
+	}
 }
 
 // TestInspector_OneGroup: it answers on the endpoints of one group, and on no other.
