@@ -22,7 +22,7 @@ func (m *Mounter) reportHealth(ctx context.Context, id string) error {
 	logger := klog.FromContext(ctx)
 	limited, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
-	health, err := m.node.health(limited, id)
+	health, err := m.node.vols.Health(limited, id)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -112,7 +112,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 		return Condition{}, err
 	}
 	var c Condition
-	health, err := m.node.health(ctx, id)
+	health, err := m.node.vols.Health(ctx, id)
 	switch {
 	case err == nil:
 		c.health(health)
