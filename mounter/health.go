@@ -23,7 +23,7 @@ func (m *Mounter) reportHealth(ctx context.Context, id string) error {
 	logger := klog.FromContext(ctx)
 	limited, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
-	health, err := m.node.health(limited, id)
+	health, err := m.node.vols.Health(limited, id)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -120,7 +120,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 		return Condition{}, err
 	}
 	var c Condition
-	health, err := soon(ctx, id, m.node.health)
+	health, err := soon(ctx, id, m.node.vols.Health)
 	switch {
 	case err == nil:
 		c.health(health)

@@ -151,7 +151,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 
 // connect makes the disk appear, and returns it and how many paths it has.
 func (m *Mounter) connect(ctx context.Context, s ISCSI) (disk foundDisk, paths int, err error) {
-	sessions, err := m.node.sessions(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
 	if err != nil {
 		return disk, 0, err
 	}
@@ -275,7 +275,7 @@ func (m *Mounter) logInAt(ctx context.Context, s ISCSI, text string) error {
 // not answer is left out: that is what the others are for.
 func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
 	for _, text := range s.Portals {
-		sessions, err := m.node.sessions(ctx, s.Target)
+		sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
 		if err != nil {
 			return 0, err
 		}
@@ -297,7 +297,7 @@ func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
 			return 0, err
 		}
 	}
-	sessions, err := m.node.sessions(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
 	return connected(sessions), err
 }
 
@@ -347,7 +347,7 @@ func (m *Mounter) useMutualSecret(ctx context.Context, secret string) (done func
 
 // release logs out of the target, after what Disk does.
 func (s ISCSI) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
-	sessions, err := m.node.sessions(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
 	if err != nil || len(sessions) == 0 {
 		return unlessUnknown(ctx, err)
 	}
@@ -367,7 +367,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 	}
 	defer unlock()
 	m.leaves(path)
-	sessions, err := m.node.sessions(ctx, target)
+	sessions, err := m.node.machine.SessionsOf(ctx, target)
 	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
 		return unlessUnknown(ctx, err)
 	}
@@ -378,7 +378,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 // target is logged out of. Volumes of a target are unmounted one after the other, so that the last one sees that it is.
 func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, offline bool) error {
 	name := strconv.FormatUint(uint64(number), 10)
-	sessions, err := m.node.sessions(ctx, name)
+	sessions, err := m.node.machine.SessionsOf(ctx, name)
 	if err = unlessUnknown(ctx, err); err != nil {
 		return err
 	}

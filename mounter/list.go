@@ -96,15 +96,19 @@ func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, e
 }
 
 // errMountsUnknown is the error if the mounts of a volume are unknown: a caller would take them for gone.
-func errMountsUnknown(id string, problems []string) error {
+func errMountsUnknown(id string, problems []nodeapi.Problem) error {
 	return newError(failure.Unavailable, "look for mounts of", id, "%s", problemText(problems))
 }
 
-func problemText(problems []string) string {
+func problemText(problems []nodeapi.Problem) string {
 	if len(problems) == 0 {
 		return "the node does not answer; try again"
 	}
-	return "the node does not answer: " + strings.Join(problems, "; ") + "; try again"
+	text := "the node does not answer: "
+	for _, p := range problems {
+		text += p.Text + "; "
+	}
+	return text + "try again"
 }
 
 // refs returns the other paths of what is at a path.

@@ -228,10 +228,6 @@ func (n *node) isFormatted(ctx context.Context, id string) (bool, error) {
 	return response.Formatted, err
 }
 
-func (n *node) health(ctx context.Context, id string) (volumeapi.Health, error) {
-	return n.vols.Health(ctx, id)
-}
-
 // format makes a file system of a type, which can be empty.
 func (n *node) format(ctx context.Context, id, fsType string, options FormatOptions) error {
 	return errOf(n.vols.FormatVolume(ctx, &volume.FormatVolumeRequest{
@@ -333,11 +329,6 @@ func (n *node) mapShare(ctx context.Context, share SMB, path string) error {
 // unmapShare disconnects a share unless a link uses it that is not at the path except.
 func (n *node) unmapShare(ctx context.Context, remote, except string) error {
 	return errOf(n.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote, ExceptLink: except}))
-}
-
-// sessions returns the sessions of an iSCSI target, or of the target that has the disk with a number.
-func (n *node) sessions(ctx context.Context, name string) ([]nodeapi.Session, error) {
-	return n.machine.SessionsOf(ctx, name)
 }
 
 // addPortal makes Windows know the targets of a portal.

@@ -205,9 +205,12 @@ func TestRemote_System(t *testing.T) {
 	})
 }
 
-// TestRemote_Node: the description of a node, a disk that is found and the health of a volume are those of the library.
+// TestRemote_Node: the description of a node with its problems, a disk that is found and the health of a volume are those
+// of the library.
 func TestRemote_Node(t *testing.T) {
-	node, err := winsim.New(winsim.EBSNVMe())
+	model := winsim.EBSNVMe()
+	model.Disks[2].Dying = true
+	node, err := winsim.New(model)
 	must(t, err)
 	daemon, err := remote.New(t.Context(), remote.WithPipePaths(served(t, node)))
 	must(t, err)
@@ -229,6 +232,9 @@ func TestRemote_Node(t *testing.T) {
 		must(t, err)
 		text, err := json.Marshal([]any{found, one, volumes, healed.Live})
 		must(t, err)
+		if failed := `"Kind":"failure","WindowsCode":1117,"Object":"content"`; !strings.Contains(string(text), failed) {
+			t.Errorf("no disk has %s in %s", failed, text)
+		}
 		return strings.ReplaceAll(string(text), "null", "[]")
 	}
 	if got, want := describe(daemon.Node()), describe(local); got != want {

@@ -100,8 +100,10 @@ func fill(to, from reflect.Value) (lacking string) {
 			fill(value, from.MapIndex(key))
 			to.SetMapIndex(key, value)
 		}
-	default: // numbers and texts, whose types can have names
-		to.Set(from.Convert(to.Type()))
+	default: // numbers and texts, whose types can have names; a location has another form
+		if from.CanConvert(to.Type()) {
+			to.Set(from.Convert(to.Type()))
+		}
 	}
 	return lacking
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 type machine struct{ *Daemon }
@@ -42,7 +41,7 @@ func (m machine) SessionsOf(ctx context.Context, names ...string) ([]nodeapi.Ses
 	if len(names) == 0 {
 		return nil, nil
 	}
-	found, err := m.inspect(ctx, &extensionv1.DescribeNodeRequest{Sessions: true, OnlyVolumeIds: names})
+	found, err := m.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlySessionsOf: names})
 	return found.Sessions, err
 }
 
@@ -51,33 +50,20 @@ func (m machine) inspect(ctx context.Context, request *extensionv1.DescribeNodeR
 	if err != nil {
 		return &nodeapi.Description{}, m.explain(err)
 	}
-	d := &nodeapi.Description{
-		LinksSearched: response.LinksSearched, SharesListed: response.SharesListed, SessionsListed: response.SessionsListed,
-		VolumesFailed: response.VolumesFailed, LinksFailed: response.LinksFailed, SharesFailed: response.SharesFailed, Problems: response.Problems,
+	d := &nodeapi.Description{}
+	fill(reflect.ValueOf(d).Elem(), reflect.ValueOf(response))
+	for i, found := range response.Disks {
+		d.Disks[i] = diskOf(found)
 	}
-	for _, found := range response.Disks {
-		d.Disks = append(d.Disks, diskOf(found))
+	for i, v := range response.Volumes {
+		d.Volumes[i].ClusterSize, d.Volumes[i].Total, d.Volumes[i].Used = v.ClusterSizeBytes, v.TotalBytes, v.UsedBytes
 	}
-	for _, v := range response.Volumes {
-		d.Volumes = append(d.Volumes, nodeapi.Volume{
-			ID: v.Id, State: nodeapi.State(v.State), FileSystem: v.FileSystem, Label: v.Label, ClusterSize: v.ClusterSizeBytes, RootAccess: v.RootAccess,
-			Total: v.TotalBytes, Used: v.UsedBytes, ReadOnly: v.ReadOnly, Dirty: v.Dirty, Damage: volumeapi.Damage(v.Damage),
-			MountPaths: v.MountPaths, MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: v.Problems,
-		})
-	}
-	fill(reflect.ValueOf(&d.Links).Elem(), reflect.ValueOf(response.Links))
-	fill(reflect.ValueOf(&d.Shares).Elem(), reflect.ValueOf(response.Shares))
-	fill(reflect.ValueOf(&d.Sessions).Elem(), reflect.ValueOf(response.Sessions))
-	fill(reflect.ValueOf(&d.Pods).Elem(), reflect.ValueOf(response.Pods))
 	return d, nil
 }
 
 func diskOf(d *extensionv1.Disk) nodeapi.Disk {
-	out := nodeapi.Disk{
-		Number: d.Number, Path: d.Device, Bus: d.Bus, Model: d.Model, Serial: d.SerialNumber, Page83: d.Page83,
-		NamespaceID: d.NvmeNamespaceId, EUI64: d.Eui64, NGUID: d.Nguid, Size: d.SizeBytes, Online: d.Online, OfflineReason: d.OfflineReason,
-		ReadOnly: d.ReadOnly, System: d.System, Style: d.PartitionStyle, Health: d.Health, HealthReason: d.HealthReason, Problems: d.Problems,
-	}
+	out := nodeapi.Disk{Path: d.Device, Serial: d.SerialNumber, NamespaceID: d.NvmeNamespaceId, Size: d.SizeBytes, Style: d.PartitionStyle}
+	fill(reflect.ValueOf(&out).Elem(), reflect.ValueOf(d))
 	if at := strings.Split(d.Location, ":"); len(at) == 4 {
 		out.Location = &diskapi.DiskLocation{Adapter: at[0], Bus: at[1], Target: at[2], LUNID: at[3]}
 	}
@@ -85,10 +71,8 @@ func diskOf(d *extensionv1.Disk) nodeapi.Disk {
 	if _, err := fmt.Sscanf(d.ScsiAddress, "%d:%d:%d:%d", &scsi.Port, &scsi.Path, &scsi.Target, &scsi.LUN); err == nil {
 		out.SCSI = &scsi
 	}
-	for _, p := range d.Partitions {
-		out.Partitions = append(out.Partitions, nodeapi.Partition{
-			Number: p.Number, Offset: p.OffsetBytes, Size: p.SizeBytes, Type: p.Type, ID: p.Id, ReadOnly: p.ReadOnly, VolumeID: p.VolumeId,
-		})
+	for i, p := range d.Partitions {
+		out.Partitions[i].Offset, out.Partitions[i].Size = p.GetOffsetBytes(), p.GetSizeBytes()
 	}
 	return out
 }
@@ -203,7 +187,8 @@ func (m machine) Heal(ctx context.Context, options nodeapi.HealOptions) (*nodeap
 		}
 		return nil, err
 	}
-	out := &nodeapi.Healing{Live: int(found.Live), Problems: found.Problems}
+	out := &nodeapi.Healing{Live: int(found.Live)}
+	fill(reflect.ValueOf(&out.Problems).Elem(), reflect.ValueOf(found.Problems))
 	for _, link := range found.Stale {
 		stale := nodeapi.StaleMount{Path: link.Path, Target: link.Target, Cause: link.Stale, State: nodeapi.StaleState(link.State), Reason: link.Reason}
 		if link.ChangedUnix != 0 {

@@ -70,7 +70,11 @@ func (v volumes) WriteVolumeCache(ctx context.Context, in *volume.WriteVolumeCac
 		response, err := call(ctx, v.vols, extensionv1.NewVolumeFlushClient, extensionv1.VolumeFlushClient.WriteVolumeCache,
 			&extensionv1.Volume{Id: in.VolumeID, MountPaths: []string{in.TargetPath}})
 		if !isUnsupported(err) {
-			return &volume.WriteVolumeCacheResponse{Loss: strings.Join(response.GetProblems(), "; ")}, err
+			var out volume.WriteVolumeCacheResponse
+			for _, p := range response.GetProblems() {
+				out.Loss = p.Text
+			}
+			return &out, err
 		}
 		in = &volume.WriteVolumeCacheRequest{VolumeID: in.VolumeID}
 	}

@@ -30,10 +30,11 @@ type DescribeNodeRequest struct {
 	ShareAnswers bool                   `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"` // shares, and whether each can be opened; Windows connects idle mappings again
 	Sessions     bool                   `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // of the iSCSI initiator
 	// Look only at the volumes with these ids, at most 128. The answer has only those that exist, without read_only.
-	// With sessions, look only at those of the iSCSI targets with these names, or with a disk that has one of these numbers.
 	OnlyVolumeIds []string `protobuf:"bytes,5,rep,name=only_volume_ids,json=onlyVolumeIds,proto3" json:"only_volume_ids,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Look only at the sessions of the iSCSI targets with these names, or with a disk that has one of these numbers.
+	OnlySessionsOf []string `protobuf:"bytes,6,rep,name=only_sessions_of,json=onlySessionsOf,proto3" json:"only_sessions_of,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *DescribeNodeRequest) Reset() {
@@ -101,13 +102,89 @@ func (x *DescribeNodeRequest) GetOnlyVolumeIds() []string {
 	return nil
 }
 
+func (x *DescribeNodeRequest) GetOnlySessionsOf() []string {
+	if x != nil {
+		return x.OnlySessionsOf
+	}
+	return nil
+}
+
+// Problem is what could not be found out about an object, and why.
+type Problem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`                                   // silence, or failure
+	WindowsCode   uint32                 `protobuf:"varint,2,opt,name=windows_code,json=windowsCode,proto3" json:"windows_code,omitempty"` // of a failure; 0 if Windows gave none
+	Object        string                 `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`                               // the values that are unknown, separated by ", "; content if a disk cannot be read; empty if nothing is known
+	Text          string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`                                   // for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Problem) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Problem) GetWindowsCode() uint32 {
+	if x != nil {
+		return x.WindowsCode
+	}
+	return 0
+}
+
+func (x *Problem) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *Problem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 // Node is a node's storage at one moment.
 type Node struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Disks          []*Disk                `protobuf:"bytes,1,rep,name=disks,proto3" json:"disks,omitempty"`                                          // by number; those that do not report theirs come last
 	Volumes        []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`                                      // that have a name, by disk and partition
 	Links          []*Link                `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`                                          // to volumes, and those that lead nowhere, by path
-	Problems       []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"`                                    // of the node as a whole
+	Problems       []*Problem             `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"`                                    // of the node as a whole
 	LinksSearched  bool                   `protobuf:"varint,5,opt,name=links_searched,json=linksSearched,proto3" json:"links_searched,omitempty"`    // not if the group filesystem is not served
 	Shares         []*Share               `protobuf:"bytes,6,rep,name=shares,proto3" json:"shares,omitempty"`                                        // by name
 	SharesListed   bool                   `protobuf:"varint,7,opt,name=shares_listed,json=sharesListed,proto3" json:"shares_listed,omitempty"`       // not if the group smb is not served
@@ -129,7 +206,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -141,7 +218,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -154,7 +231,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Node) GetDisks() []*Disk {
@@ -178,7 +255,7 @@ func (x *Node) GetLinks() []*Link {
 	return nil
 }
 
-func (x *Node) GetProblems() []string {
+func (x *Node) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -288,7 +365,7 @@ type Pod struct {
 
 func (x *Pod) Reset() {
 	*x = Pod{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +377,7 @@ func (x *Pod) String() string {
 func (*Pod) ProtoMessage() {}
 
 func (x *Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +390,7 @@ func (x *Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pod.ProtoReflect.Descriptor instead.
 func (*Pod) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Pod) GetUid() string {
@@ -339,19 +416,20 @@ func (x *Pod) GetName() string {
 
 // Since is when the daemon first saw a problem that it has seen at each look since then.
 type Since struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of the problem, and the type and id of its object, as csi-proxyctl node -o json has them
-	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	Id            string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
-	Unix          int64                  `protobuf:"varint,4,opt,name=unix,proto3" json:"unix,omitempty"`   // in seconds since 1970
-	Hangs         bool                   `protobuf:"varint,5,opt,name=hangs,proto3" json:"hangs,omitempty"` // all looks since a minute ago or earlier got no answer; if this one got none, too, it hangs
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"` // of the problem, and the type and id of its object, as csi-proxyctl node -o json has them
+	Type  string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	Id    string                 `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	Unix  int64                  `protobuf:"varint,4,opt,name=unix,proto3" json:"unix,omitempty"` // in seconds since 1970
+	// How all looks since a minute ago or earlier have failed: silence, a Windows code, or a health; empty if not alike.
+	Lasting       string `protobuf:"bytes,5,opt,name=lasting,proto3" json:"lasting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Since) Reset() {
 	*x = Since{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -363,7 +441,7 @@ func (x *Since) String() string {
 func (*Since) ProtoMessage() {}
 
 func (x *Since) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -376,7 +454,7 @@ func (x *Since) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Since.ProtoReflect.Descriptor instead.
 func (*Since) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Since) GetKind() string {
@@ -407,11 +485,11 @@ func (x *Since) GetUnix() int64 {
 	return 0
 }
 
-func (x *Since) GetHangs() bool {
+func (x *Since) GetLasting() string {
 	if x != nil {
-		return x.Hangs
+		return x.Lasting
 	}
-	return false
+	return ""
 }
 
 // FindDiskRequest has the keys of a disk. A key that is missing, empty or 0 does not count. Texts are compared as they
@@ -432,7 +510,7 @@ type FindDiskRequest struct {
 
 func (x *FindDiskRequest) Reset() {
 	*x = FindDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +522,7 @@ func (x *FindDiskRequest) String() string {
 func (*FindDiskRequest) ProtoMessage() {}
 
 func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +535,7 @@ func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindDiskRequest.ProtoReflect.Descriptor instead.
 func (*FindDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FindDiskRequest) GetDisk() *Disk {
@@ -498,7 +576,7 @@ type AmbiguousDisks struct {
 
 func (x *AmbiguousDisks) Reset() {
 	*x = AmbiguousDisks{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +588,7 @@ func (x *AmbiguousDisks) String() string {
 func (*AmbiguousDisks) ProtoMessage() {}
 
 func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +601,7 @@ func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AmbiguousDisks.ProtoReflect.Descriptor instead.
 func (*AmbiguousDisks) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AmbiguousDisks) GetNumbers() []uint32 {
@@ -547,7 +625,7 @@ type Disk struct {
 	Page83          string                 `protobuf:"bytes,9,opt,name=page83,proto3" json:"page83,omitempty"`
 	Location        string                 `protobuf:"bytes,10,opt,name=location,proto3" json:"location,omitempty"` // adapter:bus:target:LUN; empty for a disk that is attached nowhere
 	Partitions      []*Partition           `protobuf:"bytes,11,rep,name=partitions,proto3" json:"partitions,omitempty"`
-	Problems        []string               `protobuf:"bytes,12,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems        []*Problem             `protobuf:"bytes,12,rep,name=problems,proto3" json:"problems,omitempty"`
 	Bus             string                 `protobuf:"bytes,13,opt,name=bus,proto3" json:"bus,omitempty"`                                                   // how it is attached: nvme, scsi, sas and so on
 	Model           string                 `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`                                               // vendor and product
 	ScsiAddress     string                 `protobuf:"bytes,15,opt,name=scsi_address,json=scsiAddress,proto3" json:"scsi_address,omitempty"`                // port:path:target:LUN, as its driver says; empty if it has none
@@ -564,7 +642,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +654,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +667,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -669,7 +747,7 @@ func (x *Disk) GetPartitions() []*Partition {
 	return nil
 }
 
-func (x *Disk) GetProblems() []string {
+func (x *Disk) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -760,7 +838,7 @@ type MustBe struct {
 
 func (x *MustBe) Reset() {
 	*x = MustBe{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -772,7 +850,7 @@ func (x *MustBe) String() string {
 func (*MustBe) ProtoMessage() {}
 
 func (x *MustBe) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -785,7 +863,7 @@ func (x *MustBe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MustBe.ProtoReflect.Descriptor instead.
 func (*MustBe) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *MustBe) GetDevice() string {
@@ -827,11 +905,11 @@ func (x *MustBe) GetMountPath() string {
 type Partition struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Number      uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	OffsetBytes int64                  `protobuf:"varint,2,opt,name=offset_bytes,json=offsetBytes,proto3" json:"offset_bytes,omitempty"`
-	SizeBytes   int64                  `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	Type        string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`                          // data, efi, reserved, recovery, dynamic, extended, or the GUID or number of another type
-	ReadOnly    bool                   `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"` // whatever its disk is
-	VolumeId    string                 `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`  // the volume that is this partition, if there is one
+	OffsetBytes *int64                 `protobuf:"varint,2,opt,name=offset_bytes,json=offsetBytes,proto3,oneof" json:"offset_bytes,omitempty"`
+	SizeBytes   *int64                 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3,oneof" json:"size_bytes,omitempty"`
+	Type        string                 `protobuf:"bytes,4,opt,name=type,proto3" json:"type,omitempty"`                                // data, efi, reserved, recovery, dynamic, extended, or the GUID or number of another type
+	ReadOnly    *bool                  `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3,oneof" json:"read_only,omitempty"` // whatever its disk is
+	VolumeId    string                 `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`        // the volume that is this partition, if there is one
 	// The GUID of a GPT partition. The volume of the partition usually has the same, also while its disk is offline.
 	Id            string `protobuf:"bytes,7,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -840,7 +918,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +930,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +943,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -876,15 +954,15 @@ func (x *Partition) GetNumber() uint32 {
 }
 
 func (x *Partition) GetOffsetBytes() int64 {
-	if x != nil {
-		return x.OffsetBytes
+	if x != nil && x.OffsetBytes != nil {
+		return *x.OffsetBytes
 	}
 	return 0
 }
 
 func (x *Partition) GetSizeBytes() int64 {
-	if x != nil {
-		return x.SizeBytes
+	if x != nil && x.SizeBytes != nil {
+		return *x.SizeBytes
 	}
 	return 0
 }
@@ -897,8 +975,8 @@ func (x *Partition) GetType() string {
 }
 
 func (x *Partition) GetReadOnly() bool {
-	if x != nil {
-		return x.ReadOnly
+	if x != nil && x.ReadOnly != nil {
+		return *x.ReadOnly
 	}
 	return false
 }
@@ -929,7 +1007,7 @@ type Volume struct {
 	MountPaths       []string               `protobuf:"bytes,7,rep,name=mount_paths,json=mountPaths,proto3" json:"mount_paths,omitempty"`  // drive and folders
 	Disks            []uint32               `protobuf:"varint,8,rep,packed,name=disks,proto3" json:"disks,omitempty"`                      // that it lies on
 	Partition        uint32                 `protobuf:"varint,9,opt,name=partition,proto3" json:"partition,omitempty"`                     // 0 if it is not exactly one
-	Problems         []string               `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems         []*Problem             `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
 	Label            string                 `protobuf:"bytes,11,opt,name=label,proto3" json:"label,omitempty"`
 	ClusterSizeBytes uint32                 `protobuf:"varint,12,opt,name=cluster_size_bytes,json=clusterSizeBytes,proto3" json:"cluster_size_bytes,omitempty"` // of NTFS; 0 if unknown
 	RootAccess       string                 `protobuf:"bytes,13,opt,name=root_access,json=rootAccess,proto3" json:"root_access,omitempty"`                      // default, users-modify, or an access list in SDDL; empty if unknown, or if there are none
@@ -942,7 +1020,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1032,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1045,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Volume) GetId() string {
@@ -1033,7 +1111,7 @@ func (x *Volume) GetPartition() uint32 {
 	return 0
 }
 
-func (x *Volume) GetProblems() []string {
+func (x *Volume) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -1093,16 +1171,16 @@ type Link struct {
 	// Of Heal, where target is also the volume, and the directory on a share.
 	ChangedUnix int64 `protobuf:"varint,6,opt,name=changed_unix,json=changedUnix,proto3" json:"changed_unix,omitempty"` // when the link was made or changed, in seconds since 1970; 0 if unknown
 	// What Heal says of it; in a description, what it said last. Empty if it has not looked.
-	State         string `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`     // kept, removable or removed
-	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`   // for the state
-	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"` // why it is not known where it leads
+	State         string   `protobuf:"bytes,7,opt,name=state,proto3" json:"state,omitempty"`     // kept, removable or removed
+	Reason        string   `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`   // for the state
+	Problem       *Problem `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"` // why it is not known where it leads
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1192,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1205,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Link) GetPath() string {
@@ -1186,11 +1264,11 @@ func (x *Link) GetReason() string {
 	return ""
 }
 
-func (x *Link) GetProblem() string {
+func (x *Link) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
-	return ""
+	return nil
 }
 
 // Share is a global mapping of an SMB share.
@@ -1203,14 +1281,14 @@ type Share struct {
 	Answers       *bool                  `protobuf:"varint,5,opt,name=answers,proto3,oneof" json:"answers,omitempty"`                               // it can be opened with the mapping; missing if the request does not ask
 	Links         []string               `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`                                          // into it, by path; without links_searched, those that the daemon has made since it started
 	RemovalWaits  *bool                  `protobuf:"varint,7,opt,name=removal_waits,json=removalWaits,proto3,oneof" json:"removal_waits,omitempty"` // a driver has asked to remove it, and it goes with the last of its links
-	Problems      []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems      []*Problem             `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1300,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1313,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Share) GetRemote() string {
@@ -1287,7 +1365,7 @@ func (x *Share) GetRemovalWaits() bool {
 	return false
 }
 
-func (x *Share) GetProblems() []string {
+func (x *Share) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -1301,14 +1379,14 @@ type Session struct {
 	Connections   uint32                 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"` // 0 while Windows tries to connect again
 	Disks         []uint32               `protobuf:"varint,3,rep,packed,name=disks,proto3" json:"disks,omitempty"`
 	Persistent    bool                   `protobuf:"varint,4,opt,name=persistent,proto3" json:"persistent,omitempty"` // Windows logs in again after a restart
-	Problems      []string               `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems      []*Problem             `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1398,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1411,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Session) GetTarget() string {
@@ -1364,7 +1442,7 @@ func (x *Session) GetPersistent() bool {
 	return false
 }
 
-func (x *Session) GetProblems() []string {
+func (x *Session) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -1384,7 +1462,7 @@ type VolumeCondition struct {
 
 func (x *VolumeCondition) Reset() {
 	*x = VolumeCondition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1396,7 +1474,7 @@ func (x *VolumeCondition) String() string {
 func (*VolumeCondition) ProtoMessage() {}
 
 func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1409,7 +1487,7 @@ func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeCondition.ProtoReflect.Descriptor instead.
 func (*VolumeCondition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VolumeCondition) GetVolume() *Volume {
@@ -1454,7 +1532,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1544,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1557,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1534,7 +1612,7 @@ type RemoveSmbGlobalMappingRequest struct {
 
 func (x *RemoveSmbGlobalMappingRequest) Reset() {
 	*x = RemoveSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1546,7 +1624,7 @@ func (x *RemoveSmbGlobalMappingRequest) String() string {
 func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1559,7 +1637,7 @@ func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1585,7 +1663,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1675,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1688,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Path) GetPath() string {
@@ -1632,7 +1710,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1722,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1735,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Record) GetPath() string {
@@ -1692,7 +1770,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1704,7 +1782,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1717,7 +1795,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1745,7 +1823,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1835,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1848,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1799,7 +1877,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1889,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1902,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Entry) GetName() string {
@@ -1857,7 +1935,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +1947,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +1960,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1896,14 +1974,14 @@ type HealResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stale         []*Link                `protobuf:"bytes,1,rep,name=stale,proto3" json:"stale,omitempty"` // staging links that lead nowhere, by path
 	Live          uint32                 `protobuf:"varint,2,opt,name=live,proto3" json:"live,omitempty"`  // the number of staging links that lead somewhere
-	Problems      []string               `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems      []*Problem             `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +1993,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2006,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1945,7 +2023,7 @@ func (x *HealResponse) GetLive() uint32 {
 	return 0
 }
 
-func (x *HealResponse) GetProblems() []string {
+func (x *HealResponse) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -1956,18 +2034,24 @@ var File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto proto
 
 const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Agithub.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto\x12\x15csiproxy.extension.v1\x1a\x1bgoogle/protobuf/empty.proto\"\xac\x01\n" +
+	"Agithub.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto\x12\x15csiproxy.extension.v1\x1a\x1bgoogle/protobuf/empty.proto\"\xd6\x01\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
 	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\x12\x1a\n" +
 	"\bsessions\x18\x04 \x01(\bR\bsessions\x12&\n" +
-	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\"\xd7\x05\n" +
+	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\x12(\n" +
+	"\x10only_sessions_of\x18\x06 \x03(\tR\x0eonlySessionsOf\"l\n" +
+	"\aProblem\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12!\n" +
+	"\fwindows_code\x18\x02 \x01(\rR\vwindowsCode\x12\x16\n" +
+	"\x06object\x18\x03 \x01(\tR\x06object\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\xf7\x05\n" +
 	"\x04Node\x121\n" +
 	"\x05disks\x18\x01 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x127\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1d.csiproxy.extension.v1.VolumeR\avolumes\x121\n" +
-	"\x05links\x18\x03 \x03(\v2\x1b.csiproxy.extension.v1.LinkR\x05links\x12\x1a\n" +
-	"\bproblems\x18\x04 \x03(\tR\bproblems\x12%\n" +
+	"\x05links\x18\x03 \x03(\v2\x1b.csiproxy.extension.v1.LinkR\x05links\x12:\n" +
+	"\bproblems\x18\x04 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\x12%\n" +
 	"\x0elinks_searched\x18\x05 \x01(\bR\rlinksSearched\x124\n" +
 	"\x06shares\x18\x06 \x03(\v2\x1c.csiproxy.extension.v1.ShareR\x06shares\x12#\n" +
 	"\rshares_listed\x18\a \x01(\bR\fsharesListed\x12:\n" +
@@ -1986,20 +2070,20 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x03Pod\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"i\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"m\n" +
 	"\x05Since\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
-	"\x04unix\x18\x04 \x01(\x03R\x04unix\x12\x14\n" +
-	"\x05hangs\x18\x05 \x01(\bR\x05hangs\"\xa5\x01\n" +
+	"\x04unix\x18\x04 \x01(\x03R\x04unix\x12\x18\n" +
+	"\alasting\x18\x05 \x01(\tR\alasting\"\xa5\x01\n" +
 	"\x0fFindDiskRequest\x12/\n" +
 	"\x04disk\x18\x01 \x01(\v2\x1b.csiproxy.extension.v1.DiskR\x04disk\x120\n" +
 	"\x14serial_number_prefix\x18\x02 \x01(\tR\x12serialNumberPrefix\x12\x18\n" +
 	"\aadapter\x18\x03 \x01(\tR\aadapter\x12\x15\n" +
 	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"*\n" +
 	"\x0eAmbiguousDisks\x12\x18\n" +
-	"\anumbers\x18\x01 \x03(\rR\anumbers\"\x88\x06\n" +
+	"\anumbers\x18\x01 \x03(\rR\anumbers\"\xa8\x06\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -2015,8 +2099,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	" \x01(\tR\blocation\x12@\n" +
 	"\n" +
 	"partitions\x18\v \x03(\v2 .csiproxy.extension.v1.PartitionR\n" +
-	"partitions\x12\x1a\n" +
-	"\bproblems\x18\f \x03(\tR\bproblems\x12\x10\n" +
+	"partitions\x12:\n" +
+	"\bproblems\x18\f \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\x12\x10\n" +
 	"\x03bus\x18\r \x01(\tR\x03bus\x12\x14\n" +
 	"\x05model\x18\x0e \x01(\tR\x05model\x12!\n" +
 	"\fscsi_address\x18\x0f \x01(\tR\vscsiAddress\x12*\n" +
@@ -2038,16 +2122,20 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x06page83\x18\x03 \x01(\tR\x06page83\x12\x1b\n" +
 	"\tvolume_id\x18\x04 \x01(\tR\bvolumeId\x12\x1d\n" +
 	"\n" +
-	"mount_path\x18\x05 \x01(\tR\tmountPath\"\xc3\x01\n" +
+	"mount_path\x18\x05 \x01(\tR\tmountPath\"\x80\x02\n" +
 	"\tPartition\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\x12!\n" +
-	"\foffset_bytes\x18\x02 \x01(\x03R\voffsetBytes\x12\x1d\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12&\n" +
+	"\foffset_bytes\x18\x02 \x01(\x03H\x00R\voffsetBytes\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x12\n" +
-	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
-	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
+	"size_bytes\x18\x03 \x01(\x03H\x01R\tsizeBytes\x88\x01\x01\x12\x12\n" +
+	"\x04type\x18\x04 \x01(\tR\x04type\x12 \n" +
+	"\tread_only\x18\x05 \x01(\bH\x02R\breadOnly\x88\x01\x01\x12\x1b\n" +
 	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\x12\x0e\n" +
-	"\x02id\x18\a \x01(\tR\x02id\"\xa9\x04\n" +
+	"\x02id\x18\a \x01(\tR\x02idB\x0f\n" +
+	"\r_offset_bytesB\r\n" +
+	"\v_size_bytesB\f\n" +
+	"\n" +
+	"_read_only\"\xc9\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1f\n" +
@@ -2061,9 +2149,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\vmount_paths\x18\a \x03(\tR\n" +
 	"mountPaths\x12\x14\n" +
 	"\x05disks\x18\b \x03(\rR\x05disks\x12\x1c\n" +
-	"\tpartition\x18\t \x01(\rR\tpartition\x12\x1a\n" +
+	"\tpartition\x18\t \x01(\rR\tpartition\x12:\n" +
 	"\bproblems\x18\n" +
-	" \x03(\tR\bproblems\x12\x14\n" +
+	" \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\x12\x14\n" +
 	"\x05label\x18\v \x01(\tR\x05label\x12,\n" +
 	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12\x1f\n" +
 	"\vroot_access\x18\r \x01(\tR\n" +
@@ -2075,7 +2163,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\v_used_bytesB\f\n" +
 	"\n" +
 	"_read_onlyB\b\n" +
-	"\x06_dirty\"\xe6\x01\n" +
+	"\x06_dirty\"\x86\x02\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
@@ -2084,8 +2172,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x05share\x18\x05 \x01(\tR\x05share\x12!\n" +
 	"\fchanged_unix\x18\x06 \x01(\x03R\vchangedUnix\x12\x14\n" +
 	"\x05state\x18\a \x01(\tR\x05state\x12\x16\n" +
-	"\x06reason\x18\b \x01(\tR\x06reason\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\"\x9d\x02\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\x128\n" +
+	"\aproblem\x18\t \x01(\v2\x1e.csiproxy.extension.v1.ProblemR\aproblem\"\xbd\x02\n" +
 	"\x05Share\x12\x16\n" +
 	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x17\n" +
@@ -2093,22 +2181,22 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\aprivate\x18\x04 \x01(\bH\x01R\aprivate\x88\x01\x01\x12\x1d\n" +
 	"\aanswers\x18\x05 \x01(\bH\x02R\aanswers\x88\x01\x01\x12\x14\n" +
 	"\x05links\x18\x06 \x03(\tR\x05links\x12(\n" +
-	"\rremoval_waits\x18\a \x01(\bH\x03R\fremovalWaits\x88\x01\x01\x12\x1a\n" +
-	"\bproblems\x18\b \x03(\tR\bproblemsB\a\n" +
+	"\rremoval_waits\x18\a \x01(\bH\x03R\fremovalWaits\x88\x01\x01\x12:\n" +
+	"\bproblems\x18\b \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblemsB\a\n" +
 	"\x05_userB\n" +
 	"\n" +
 	"\b_privateB\n" +
 	"\n" +
 	"\b_answersB\x10\n" +
-	"\x0e_removal_waits\"\x95\x01\n" +
+	"\x0e_removal_waits\"\xb5\x01\n" +
 	"\aSession\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12 \n" +
 	"\vconnections\x18\x02 \x01(\rR\vconnections\x12\x14\n" +
 	"\x05disks\x18\x03 \x03(\rR\x05disks\x12\x1e\n" +
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
-	"persistent\x12\x1a\n" +
-	"\bproblems\x18\x05 \x03(\tR\bproblems\"\xb1\x01\n" +
+	"persistent\x12:\n" +
+	"\bproblems\x18\x05 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\"\xb1\x01\n" +
 	"\x0fVolumeCondition\x125\n" +
 	"\x06volume\x18\x01 \x01(\v2\x1d.csiproxy.extension.v1.VolumeR\x06volume\x121\n" +
 	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x1a\n" +
@@ -2148,11 +2236,11 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\"&\n" +
 	"\vHealRequest\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"q\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"\x91\x01\n" +
 	"\fHealResponse\x121\n" +
 	"\x05stale\x18\x01 \x03(\v2\x1b.csiproxy.extension.v1.LinkR\x05stale\x12\x12\n" +
-	"\x04live\x18\x02 \x01(\rR\x04live\x12\x1a\n" +
-	"\bproblems\x18\x03 \x03(\tR\bproblems2\xb9\x01\n" +
+	"\x04live\x18\x02 \x01(\rR\x04live\x12:\n" +
+	"\bproblems\x18\x03 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems2\xb9\x01\n" +
 	"\tInspector\x12Y\n" +
 	"\fDescribeNode\x12*.csiproxy.extension.v1.DescribeNodeRequest\x1a\x1b.csiproxy.extension.v1.Node\"\x00\x12Q\n" +
 	"\bFindDisk\x12&.csiproxy.extension.v1.FindDiskRequest\x1a\x1b.csiproxy.extension.v1.Disk\"\x002\x9b\x01\n" +
@@ -2192,85 +2280,93 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
-	(*Node)(nil),                          // 1: csiproxy.extension.v1.Node
-	(*Pod)(nil),                           // 2: csiproxy.extension.v1.Pod
-	(*Since)(nil),                         // 3: csiproxy.extension.v1.Since
-	(*FindDiskRequest)(nil),               // 4: csiproxy.extension.v1.FindDiskRequest
-	(*AmbiguousDisks)(nil),                // 5: csiproxy.extension.v1.AmbiguousDisks
-	(*Disk)(nil),                          // 6: csiproxy.extension.v1.Disk
-	(*MustBe)(nil),                        // 7: csiproxy.extension.v1.MustBe
-	(*Partition)(nil),                     // 8: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                        // 9: csiproxy.extension.v1.Volume
-	(*Link)(nil),                          // 10: csiproxy.extension.v1.Link
-	(*Share)(nil),                         // 11: csiproxy.extension.v1.Share
-	(*Session)(nil),                       // 12: csiproxy.extension.v1.Session
-	(*VolumeCondition)(nil),               // 13: csiproxy.extension.v1.VolumeCondition
-	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	(*Path)(nil),                          // 16: csiproxy.extension.v1.Path
-	(*Record)(nil),                        // 17: csiproxy.extension.v1.Record
-	(*Space)(nil),                         // 18: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 19: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 20: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 21: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 22: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 23: google.protobuf.Empty
+	(*Problem)(nil),                       // 1: csiproxy.extension.v1.Problem
+	(*Node)(nil),                          // 2: csiproxy.extension.v1.Node
+	(*Pod)(nil),                           // 3: csiproxy.extension.v1.Pod
+	(*Since)(nil),                         // 4: csiproxy.extension.v1.Since
+	(*FindDiskRequest)(nil),               // 5: csiproxy.extension.v1.FindDiskRequest
+	(*AmbiguousDisks)(nil),                // 6: csiproxy.extension.v1.AmbiguousDisks
+	(*Disk)(nil),                          // 7: csiproxy.extension.v1.Disk
+	(*MustBe)(nil),                        // 8: csiproxy.extension.v1.MustBe
+	(*Partition)(nil),                     // 9: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 10: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 11: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 12: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 13: csiproxy.extension.v1.Session
+	(*VolumeCondition)(nil),               // 14: csiproxy.extension.v1.VolumeCondition
+	(*NewSmbGlobalMappingRequest)(nil),    // 15: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 16: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 17: csiproxy.extension.v1.Path
+	(*Record)(nil),                        // 18: csiproxy.extension.v1.Record
+	(*Space)(nil),                         // 19: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 20: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 21: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 22: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 23: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 24: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
-	6,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	9,  // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	10, // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
-	11, // 3: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	12, // 4: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
-	2,  // 5: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
-	3,  // 6: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
-	6,  // 7: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	8,  // 8: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	7,  // 9: csiproxy.extension.v1.Disk.must_be:type_name -> csiproxy.extension.v1.MustBe
-	9,  // 10: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
-	6,  // 11: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	20, // 12: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	10, // 13: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	0,  // 14: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	4,  // 15: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	6,  // 16: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
-	6,  // 17: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
-	6,  // 18: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	6,  // 19: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	9,  // 20: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 21: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
-	9,  // 22: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	14, // 23: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	15, // 24: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	16, // 25: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	16, // 26: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	17, // 27: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
-	16, // 28: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
-	21, // 29: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	1,  // 30: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	6,  // 31: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	23, // 32: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
-	23, // 33: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
-	23, // 34: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	6,  // 35: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	23, // 36: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	13, // 37: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	9,  // 38: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	23, // 39: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	23, // 40: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	18, // 41: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	19, // 42: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	23, // 43: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
-	17, // 44: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
-	22, // 45: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	30, // [30:46] is the sub-list for method output_type
-	14, // [14:30] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	7,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
+	10, // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	11, // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	1,  // 3: csiproxy.extension.v1.Node.problems:type_name -> csiproxy.extension.v1.Problem
+	12, // 4: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	13, // 5: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	3,  // 6: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
+	4,  // 7: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
+	7,  // 8: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
+	9,  // 9: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	1,  // 10: csiproxy.extension.v1.Disk.problems:type_name -> csiproxy.extension.v1.Problem
+	8,  // 11: csiproxy.extension.v1.Disk.must_be:type_name -> csiproxy.extension.v1.MustBe
+	1,  // 12: csiproxy.extension.v1.Volume.problems:type_name -> csiproxy.extension.v1.Problem
+	1,  // 13: csiproxy.extension.v1.Link.problem:type_name -> csiproxy.extension.v1.Problem
+	1,  // 14: csiproxy.extension.v1.Share.problems:type_name -> csiproxy.extension.v1.Problem
+	1,  // 15: csiproxy.extension.v1.Session.problems:type_name -> csiproxy.extension.v1.Problem
+	10, // 16: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
+	7,  // 17: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
+	21, // 18: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	11, // 19: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	1,  // 20: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
+	0,  // 21: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	5,  // 22: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	7,  // 23: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
+	7,  // 24: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
+	7,  // 25: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	7,  // 26: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	10, // 27: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	10, // 28: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
+	10, // 29: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	15, // 30: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	16, // 31: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	17, // 32: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	17, // 33: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	18, // 34: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
+	17, // 35: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
+	22, // 36: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	2,  // 37: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	7,  // 38: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	24, // 39: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
+	24, // 40: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
+	24, // 41: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	7,  // 42: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	24, // 43: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	14, // 44: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	10, // 45: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	24, // 46: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	24, // 47: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	19, // 48: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	20, // 49: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	24, // 50: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
+	18, // 51: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
+	23, // 52: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	37, // [37:53] is the sub-list for method output_type
+	21, // [21:37] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -2278,17 +2374,18 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

@@ -27,3 +27,9 @@ const (
 	StaleRemovable = "removable"
 	StaleRemoved   = "removed"
 )
+
+// The kinds of a Problem.
+const (
+	ProblemSilence = "silence" // there was no answer in time
+	ProblemFailure = "failure"
+)

@@ -171,7 +171,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	} else {
 		l.addKnownLinks(ctx, node.Shares)
 	}
-	node.Problems = append(l.problems, found.problems...).texts()
+	node.Problems = append(l.problems, found.problems...).list()
 	return node
 }
 

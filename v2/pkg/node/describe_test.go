@@ -135,10 +135,10 @@ func text(n wholenode.Description) string {
 }
 
 func problemOf(l wholenode.Link) string {
-	if l.Problem == "" {
+	if l.Problem == nil {
 		return ""
 	}
-	return "! " + l.Problem
+	return "! " + l.Problem.Text
 }
 
 func show[T any](p *T) string {
@@ -156,11 +156,11 @@ func short(id string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(id, `\\?\Volume{`), `}\`)
 }
 
-func problemText(problems []string) string {
-	if len(problems) == 0 {
-		return "\n"
+func problemText(problems []wholenode.Problem) (text string) {
+	for _, p := range problems {
+		text += " ! " + p.Text
 	}
-	return " ! " + strings.Join(problems, " ! ") + "\n"
+	return text + "\n"
 }
 
 func TestDescribe(t *testing.T) {
@@ -281,17 +281,17 @@ func TestDescribe_Faults(t *testing.T) {
 				all = append(all, v.Problems...)
 			}
 			for _, l := range got.Links {
-				if l.Problem != "" && l.Problem != "it leads in a circle" {
-					all = append(all, l.Problem)
+				if l.Problem != nil && l.Problem.Text != "it leads in a circle" {
+					all = append(all, *l.Problem)
 				}
 			}
 			// The offline volume's own answer, when nothing else says where it lies.
-			all = slices.DeleteFunc(all, func(problem string) bool { return problem == "disk: the device is not ready (Windows error 21)" })
+			all = slices.DeleteFunc(all, func(p wholenode.Problem) bool { return p.Object == "disk" && p.WindowsCode == 21 })
 			if len(all) == 0 && !spared[call] {
 				t.Errorf("%s fails with %d, and the answer does not say so:\n%s", call, code, text(got))
 			}
 			for _, problem := range all {
-				if !strings.Contains(problem, fmt.Sprintf("(Windows error %d)", code)) {
+				if !strings.Contains(problem.Text, fmt.Sprintf("(Windows error %d)", code)) || problem.WindowsCode != uint32(code) {
 					t.Errorf("%s fails with %d, and that is said of it: %s", call, code, problem)
 				}
 			}
@@ -324,13 +324,13 @@ func TestDescribe_DyingDisk(t *testing.T) {
 		t.Fatal(text(got))
 	}
 	sick := got.Disks[2]
-	if show(sick.Number) != "2" || sick.Size == nil || sick.Serial == "" || len(sick.Problems) != 1 || sick.Problems[0] != "it cannot be read: "+ioError {
+	if show(sick.Number) != "2" || sick.Size == nil || sick.Serial == "" || len(sick.Problems) != 1 || sick.Problems[0] != (wholenode.Problem{Kind: wholenode.Failure, WindowsCode: 1117, Object: wholenode.Content, Text: "it cannot be read: " + ioError}) {
 		t.Errorf("disk %s: %q", show(sick.Number), sick.Problems)
 	}
 	node := newNode(t, model)
 	inject(t, node, winsim.Fault{Object: `\\.\PhysicalDrive2`, Error: 1117})
 	sick = describe(t, inspector(t, node)).Disks[3]
-	if sick.Number != nil || sick.Path == "" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
+	if sick.Number != nil || sick.Path == "" || len(sick.Problems) != 1 || sick.Problems[0] != (wholenode.Problem{Kind: wholenode.Failure, WindowsCode: 1117, Text: ioError}) {
 		t.Errorf("disk %s, silent: %q", show(sick.Number), sick.Problems)
 	}
 }
@@ -363,7 +363,7 @@ func TestDescribe_Hangs(t *testing.T) {
 				for _, d := range got.Disks {
 					if len(d.Problems) == 0 {
 						healthy++
-					} else if !strings.HasSuffix(d.Problems[0], ": no answer in time") {
+					} else if d.Problems[0].Kind != wholenode.Silence {
 						t.Error(d.Problems)
 					}
 				}
@@ -544,9 +544,9 @@ func TestDescribe_CopiedDisk(t *testing.T) {
 			t.Fatal(text(got))
 		}
 		v := got.Volumes[i]
-		want := wholenode.Volume{Disks: []uint32{1}, Partition: 2, Problems: []string{}}
+		want := wholenode.Volume{Disks: []uint32{1}, Partition: 2, Problems: []wholenode.Problem{}}
 		if copied {
-			want = wholenode.Volume{Problems: []string{"disk: " + ioError}}
+			want = wholenode.Volume{Problems: []wholenode.Problem{{Kind: wholenode.Failure, WindowsCode: 1117, Object: "disk", Text: "disk: " + ioError}}}
 		}
 		if diff := cmp.Diff(want, wholenode.Volume{Disks: v.Disks, Partition: v.Partition, Problems: v.Problems}); diff != "" {
 			t.Errorf("copied %v: %s", copied, diff)
@@ -566,14 +566,14 @@ func TestDescribe_Panic(t *testing.T) {
 		}
 		return next(ctx)
 	})))
-	var problems []string
+	problems := ""
 	for _, d := range got.Disks {
-		problems = append(problems, d.Problems...)
+		problems += strings.TrimSpace(problemText(d.Problems))
 	}
 	for _, v := range got.Volumes {
-		problems = append(problems, v.Problems...)
+		problems += strings.TrimSpace(problemText(v.Problems))
 	}
-	if diff := cmp.Diff([]string{"internal error; see the csi-proxy log: panic: boom", "volume: internal error; see the csi-proxy log: panic: boom"}, problems); diff != "" || len(got.Disks) != 4 || len(got.Volumes) != 2 {
+	if diff := cmp.Diff("! internal error; see the csi-proxy log: panic: boom! volume: internal error; see the csi-proxy log: panic: boom", problems); diff != "" || len(got.Disks) != 4 || len(got.Volumes) != 2 {
 		t.Errorf("%s\n%s", diff, text(got))
 	}
 }

@@ -38,7 +38,7 @@ func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	for i, disk := range found {
 		if failures[i] != nil {
 			logMistake(ctx, string(devices[i]), failures[i])
-			disk = Disk{Path: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
+			disk = Disk{Path: string(devices[i]), Problems: []Problem{problemOf("", "", failures[i])}}
 			unanswered[i] = askAll
 		}
 		switch {
@@ -177,9 +177,9 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	} else {
 		d.Style, d.Partitions, d.TableID = layout.Style.String(), partitions(layout), tableID(layout)
 	}
-	d.Problems = failed.texts()
+	d.Problems = failed.list()
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
-		d.Problems = []string{"it does not answer: " + failed[0].reason}
+		d.Problems = []Problem{failed[0].Problem}
 	}
 	return d, unanswered, false
 }
@@ -192,7 +192,7 @@ func (l *lookup) tryRead(ctx context.Context, d *Disk) {
 	ctx, done := l.slow.Bound(ctx, "content of "+d.Path)
 	defer done()
 	if err := diskprobe.Read(ctx, l.m, win.Device(d.Path)); err != nil {
-		d.Problems = append(d.Problems, "it cannot be read: "+reasonOf(err))
+		d.Problems = append(d.Problems, problemOf(Content, "it cannot be read: ", err))
 	}
 }
 

@@ -442,7 +442,7 @@ func TestDescribe_Shares(t *testing.T) {
 		t.Errorf("not asked for: %v, %v", got, err)
 	}
 	inject(t, node, winsim.Fault{Call: "SMBMappings", Error: 53})
-	if got, err := i.Describe(ctx, wholenode.Shares); err != nil || got.SharesListed || len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0], "shares: ") {
+	if got, err := i.Describe(ctx, wholenode.Shares); err != nil || got.SharesListed || len(got.Problems) != 1 || got.Problems[0].Object != "shares" {
 		t.Errorf("%v, %v", got, err)
 	}
 }

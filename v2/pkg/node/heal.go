@@ -47,7 +47,7 @@ type Healing struct {
 	// Live is the number of staging links that lead somewhere.
 	Live int
 	// Problems say which directories could not be searched, each with the reason.
-	Problems []string
+	Problems []Problem
 	// RetryAfter is when all targets that are gone now can have been gone for MinAge; 0 if they have.
 	RetryAfter time.Duration
 }
@@ -144,7 +144,7 @@ type healing struct {
 
 func (h *healing) run(ctx context.Context) (*Healing, error) {
 	links, searched := h.search(win.AsInspector(ctx))
-	result := &Healing{Problems: searched.texts()}
+	result := &Healing{Problems: searched.list()}
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
 	now := h.m.Elapsed()
 	if h.noUptime == nil {

@@ -166,8 +166,8 @@ func (h *healing) storage(ctx context.Context) (found *lostvolume.Storage, silen
 		list{"the disk of Windows", func(ctx context.Context) (err error) { system, err = l.m.SystemVolumes(ctx); return err }},
 	)
 	volumes := l.join(disks, reports, system)
-	if texts := l.problems.texts(); len(texts) > 0 {
-		return found, texts[0]
+	if failed := l.problems.list(); len(failed) > 0 {
+		return found, failed[0].Text
 	}
 	for _, name := range append(l.disksLeft, l.volumesLeft...) {
 		return found, name + " comes or goes"

@@ -30,7 +30,7 @@ func (l *lookup) join(disks []Disk, found []volumeReport, system []win.VolumeID)
 				disk.hold(&v.Volume)
 			}
 		}
-		v.Problems = v.failed.texts()
+		v.Problems = v.failed.list()
 		volumes = append(volumes, v.Volume)
 	}
 	slices.SortFunc(volumes, func(a, b Volume) int {

@@ -106,11 +106,11 @@ func (s *linkSearch) report(node *Description, present map[win.VolumeID]bool) {
 	}
 	for i := range s.links {
 		l := &s.links[i]
-		if l.Problem != "" && l.VolumeID == "" { // a link to a mount of a disk that hangs
+		if l.Problem != nil && l.VolumeID == "" { // a link to a mount of a disk that hangs
 			l.VolumeID = mounted[winpath.Fold(l.Target)]
 		}
 		if l.VolumeID != "" && present != nil && !present[win.VolumeID(l.VolumeID)] {
-			l.Stale, l.Problem, l.Target = "its volume is gone, or on a disk that is offline", "", ""
+			l.Stale, l.Problem, l.Target = "its volume is gone, or on a disk that is offline", nil, ""
 		}
 	}
 	node.Links, node.LinksFailed = s.links, s.failed
@@ -222,7 +222,7 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 	point, err := dir.ReparsePoint(ctx, name)
 	switch {
 	case policy.Unreadable(err):
-		s.found(Link{Path: path, Problem: "it cannot be read: " + reasonOf(err)})
+		s.found(Link{Path: path, Problem: pointer(problemOf("", "it cannot be read: ", err))})
 		return nil
 	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return nil
@@ -257,12 +257,12 @@ func (s *linkSearch) followAll(ctx context.Context) {
 		}
 		switch err := cmp.Or(failures[i], f.err); {
 		case err != nil:
-			f.link.Problem, f.link.Target = "where it leads: "+reasonOf(err), f.target
+			f.link.Problem, f.link.Target = pointer(problemOf("", "where it leads: ", err)), f.target
 			s.failed = s.failed || f.link.VolumeID == ""
 			s.found(f.link)
 		case f.share != "":
 			s.foundInto(f.share, f.path)
-		case f.link.VolumeID != "" || f.link.Stale != "" || f.link.Problem != "" || f.link.Target != "":
+		case f.link.VolumeID != "" || f.link.Stale != "" || f.link.Problem != nil || f.link.Target != "":
 			s.found(f.link)
 		}
 	}
@@ -276,7 +276,7 @@ func (s *linkSearch) follow(ctx context.Context, f *followed) {
 	at, err := s.reach.Resolve(ctx, op, f.path, policy.Enter)
 	switch {
 	case winerr.CodeOf(err) == winerr.CantResolveFilename:
-		link.Problem = "it leads in a circle"
+		link.Problem = &Problem{Kind: Failure, WindowsCode: uint32(winerr.CantResolveFilename), Text: "it leads in a circle"}
 		return
 	case winerr.CodeOf(err) == winerr.AccessDenied: // by Windows, not by the policy
 		f.err = err
@@ -309,7 +309,10 @@ func (s *linkSearch) follow(ctx context.Context, f *followed) {
 }
 
 func (s *linkSearch) found(link Link) {
-	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale, link.Problem, link.Target)
+	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale, link.Target)
+	if link.Problem != nil {
+		s.bytesLeft -= encodedSize(link.Problem.Text)
+	}
 	s.links = append(s.links, link)
 }
 
@@ -323,6 +326,6 @@ func (s *linkSearch) foundInto(share, path string) {
 func (s *linkSearch) trouble(what string, err error) {
 	s.failed = s.failed || err != nil
 	if s.problems.add(what, err) {
-		s.bytesLeft -= encodedSize(what, reasonOf(err))
+		s.bytesLeft -= encodedSize(what, what, reasonOf(err)) // object and text
 	}
 }

@@ -156,7 +156,7 @@ func TestLinks_Bounds(t *testing.T) {
 			prepare(t, node.WriteFile(fmt.Sprintf(`%s\plugins\%d`, kubelet, i), ""))
 		}
 		got := describe(t, inspector(t, node))
-		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 30000 entries of "+kubelet+" were searched" {
+		if len(got.Problems) != 1 || got.Problems[0].Text != "links: only the first 30000 entries of "+kubelet+" were searched" {
 			t.Errorf("problems: %q", got.Problems)
 		}
 	})
@@ -182,7 +182,7 @@ func TestLinks_Bounds(t *testing.T) {
 			inject(t, node, winsim.Fault{Call: "ReparsePoint", Object: link, Times: 1, Error: uint32(20_000 + i)})
 		}
 		got := describe(t, inspector(t, node))
-		if last := got.Problems[len(got.Problems)-1]; len(got.Problems) > 450 || !strings.HasPrefix(last, "links: only the first ") {
+		if last := got.Problems[len(got.Problems)-1]; len(got.Problems) > 450 || !strings.HasPrefix(last.Text, "links: only the first ") {
 			t.Errorf("%d problems, the last is %s", len(got.Problems), last)
 		}
 	})
@@ -193,7 +193,7 @@ func TestLinks_Bounds(t *testing.T) {
 		}
 		inject(t, node, winsim.Fault{Call: "ListDirectory", Object: `*\plugins\*`, Error: 5})
 		got := describe(t, inspector(t, node))
-		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], " and 92 more: ") {
+		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0].Text, " and 88 more: ") {
 			t.Errorf("problems: %q", got.Problems)
 		}
 	})

@@ -161,7 +161,7 @@ type Description struct {
 	// description. A problem says why.
 	VolumesFailed, LinksFailed, SharesFailed bool
 	// Problems say what could not be found out about the node as a whole, each with the reason.
-	Problems []string
+	Problems []Problem
 }
 
 // Disk is a disk that is present.
@@ -201,7 +201,7 @@ type Disk struct {
 	Health, HealthReason string
 	TableID              string // of the partition table: a GUID, or the eight digits of an MBR signature
 	Partitions           []Partition
-	Problems             []string
+	Problems             []Problem
 }
 
 // Why a disk is offline. For a disk that Windows keeps offline because another one has the same id,
@@ -269,7 +269,7 @@ type Volume struct {
 	MountPathsListed bool
 	Disks            []uint32
 	Partition        uint32 // 0 if it is not exactly one
-	Problems         []string
+	Problems         []Problem
 }
 
 // Link is a mounted folder or a link in a working directory.
@@ -279,7 +279,7 @@ type Link struct {
 	// Stale says why it leads nowhere: its volume is not there, or Windows answers that its target is not (2 or 3).
 	Stale string
 	// Problem says why it is not known where it leads. No answer does not mean that the target is gone.
-	Problem string
+	Problem *Problem
 	// Target is the path that it leads to, if that does not exist, does not answer, or is outside the working
 	// directories, where nothing is looked at.
 	Target string
@@ -294,7 +294,7 @@ type Session struct {
 	Connections uint32   // 0 while Windows tries to connect again
 	Disks       []uint32 // numbers
 	Persistent  bool     // Windows logs in again after a restart
-	Problems    []string
+	Problems    []Problem
 }
 
 // Share is a global mapping of an SMB share.
@@ -319,5 +319,5 @@ type Share struct {
 	// RemovalWaits reports whether a driver has asked to remove the mapping, which goes with the last
 	// of the links. It is nil if it is unknown, see SMBHost.
 	RemovalWaits *bool
-	Problems     []string
+	Problems     []Problem
 }

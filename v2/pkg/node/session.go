@@ -70,7 +70,7 @@ func (l *lookup) session(ctx context.Context, s win.Session) (session Session, l
 		}
 	}
 	slices.Sort(session.Disks)
-	session.Problems = failed.texts()
+	session.Problems = failed.list()
 	return session, err == nil
 }
 

@@ -111,7 +111,7 @@ func (l *lookup) ask(ctx context.Context, share *Share) {
 	}
 	share.Answers = pointer(err == nil)
 	if err != nil {
-		share.Problems = append(share.Problems, "it does not answer: "+reasonOf(err))
+		share.Problems = append(share.Problems, problemOf("", "", err))
 	}
 }
 
@@ -158,8 +158,7 @@ func (l *lookup) addKnownLinks(ctx context.Context, shares []Share) {
 		all := l.smb.LiveLinks(ctx, share.Remote)
 		for _, path := range all {
 			if left -= encodedSize(path); left < 0 {
-				share.Problems = append(share.Problems,
-					fmt.Sprintf("only %d of %d links are listed, because the answer would be too long", len(share.Links), len(all)))
+				share.Problems = append(share.Problems, problemOf("links", "", fmt.Errorf("only %d of %d links are listed, because the answer would be too long", len(share.Links), len(all))))
 				break
 			}
 			share.Links = append(share.Links, path)

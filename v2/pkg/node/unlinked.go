@@ -129,8 +129,8 @@ func (n *Node) removeUnlinked(ctx context.Context, path string, id win.VolumeID)
 	ctx, cancel := context.WithTimeout(ctx, unlinkedLimit)
 	defer cancel()
 	links := (&lookup{Node: n}).allLinks(win.AsInspector(ctx))
-	if texts := links.problems.texts(); links.failed || len(texts) > 0 {
-		return false, fmt.Errorf("the search for links to it has not seen all: %q", texts)
+	if links.failed || len(links.problems) > 0 {
+		return false, fmt.Errorf("the search for links to it has not seen all: %q", links.problems.list())
 	}
 	for _, link := range links.follows {
 		if link.link.VolumeID == string(id) || winpath.SameTarget(link.target, path) {

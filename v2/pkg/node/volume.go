@@ -62,7 +62,7 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 	volumes := make([]Volume, 0, len(ids))
 	for _, v := range l.reportEach(limited, parsed) {
 		v.failed.add("disk", v.noLocation)
-		v.Problems = v.failed.texts()
+		v.Problems = v.failed.list()
 		volumes = append(volumes, v.Volume)
 	}
 	return volumes, winerr.Wrap(op, "", ctx.Err())

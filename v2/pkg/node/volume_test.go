@@ -51,8 +51,8 @@ func TestVolumes_MountPaths(t *testing.T) {
 			}
 			continue
 		}
-		want := []string{fmt.Sprintf("mount paths: only %d of 11001 are listed, because the answer would be too long", len(v.MountPaths))}
-		if bytes > 1<<20 || bytes < 1<<19 || !slices.Contains(v.MountPaths, `Z:\`) || !slices.Equal(v.Problems, want) {
+		want := fmt.Sprintf(" ! mount paths: only %d of 11001 are listed, because the answer would be too long\n", len(v.MountPaths))
+		if bytes > 1<<20 || bytes < 1<<19 || !slices.Contains(v.MountPaths, `Z:\`) || problemText(v.Problems) != want {
 			t.Errorf("%d paths with %d bytes, problems %q", len(v.MountPaths), bytes, v.Problems)
 		}
 	}

@@ -293,8 +293,8 @@ func many(volumes int) inventory.Node {
 			Number: new(i), SizeBytes: new(int64(10 * gib)), Online: new(i%10 != 7), PartitionStyle: "GPT", SerialNumber: fmt.Sprintf("SERIAL%04d", i),
 			Page83: "id", Location: "1:0:0:1", Bus: "scsi", Model: "Disk", Device: `\\?\scsi#disk`,
 			Partitions: []*extensionv1.Partition{
-				{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 16 << 20, Type: "reserved"},
-				{Number: 2, OffsetBytes: 17 << 20, SizeBytes: 10*gib - 18<<20, Type: "data", VolumeId: id},
+				{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(int64(16 << 20)), Type: "reserved"},
+				{Number: 2, OffsetBytes: new(int64(17 << 20)), SizeBytes: new(int64(10*gib - 18<<20)), Type: "data", VolumeId: id},
 			},
 		})
 		if i%10 == 7 {

@@ -28,7 +28,9 @@ func TestHealAtStart(t *testing.T) {
 	at := make(chan time.Time)
 	close(at)
 	fails := func() (*node.Healing, error) { return nil, errors.New("no answer") }
-	blind := func() (*node.Healing, error) { return &node.Healing{Problems: []string{"not ready"}}, nil }
+	blind := func() (*node.Healing, error) {
+		return &node.Healing{Problems: []node.Problem{{Text: "not ready"}}}, nil
+	}
 	kept := func() (*node.Healing, error) {
 		return &node.Healing{Stale: []node.StaleMount{{Path: "x", State: node.Kept}}}, nil
 	}

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,20 +18,20 @@ import (
 func Find(node *extensionv1.Node) []Problem {
 	f := finder{
 		node: node, volumes: map[string]*extensionv1.Volume{}, explained: map[string]bool{},
-		since: map[identity]time.Time{}, hangs: map[identity]bool{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},
+		since: map[identity]time.Time{}, lasting: map[identity]string{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},
 	}
 	if f.limits == (Limits{}) {
 		f.limits = DefaultLimits
 	}
 	for _, s := range node.GetSince() {
 		id := identity{Kind(s.GetKind()), Object{Type(s.GetType()), s.GetId()}}
-		f.since[id], f.hangs[id] = time.Unix(s.GetUnix(), 0).UTC(), s.GetHangs()
+		f.since[id], f.lasting[id] = time.Unix(s.GetUnix(), 0).UTC(), s.GetLasting()
 	}
 	for _, v := range node.GetVolumes() {
 		f.volumes[v.GetId()] = v
 	}
-	for _, text := range node.GetProblems() {
-		f.add(Problem{Severity: WillHurt, Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "it is not known whether what belongs to it is well; read the daemon's log"})
+	for _, p := range node.GetProblems() {
+		f.add(Problem{Severity: WillHurt, Kind: NoAnswer, Object: Object{Type: Node}, Text: p.GetText(), Advice: "it is not known whether what belongs to it is well; read the daemon's log"})
 	}
 	// A session explains its disks, a disk its volumes, and a volume its links.
 	for _, s := range node.GetSessions() {
@@ -48,8 +49,7 @@ func Find(node *extensionv1.Node) []Problem {
 	if n := len(node.GetShares()); n >= manyMappings {
 		f.add(Problem{
 			Severity: WillHurt, Kind: ManyMappings, Object: Object{Type: Node},
-			Text:   fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
-			Advice: "unmap shares that no link uses with csi-proxyctl smb unmap SHARE, or move pods to another node",
+			Text: fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
 		})
 	}
 	f.unmappedShares()
@@ -65,7 +65,7 @@ type finder struct {
 	// as affected.
 	explained map[string]bool
 	since     map[identity]time.Time
-	hangs     map[identity]bool // earlier looks got no answer either
+	lasting   map[identity]string // causes of all looks since a minute ago
 	limits    Limits
 	found     []Problem
 }
@@ -78,18 +78,26 @@ func (f *finder) add(p Problem) {
 	if since, known := f.since[id]; known {
 		p.Since = &since
 	}
+	again := p.Cause != "" && f.lasting[id] == p.Cause
+	if again {
+		p.Advice = cmp.Or(p.Advice, ruleOf(p.Kind, p.Cause).again)
+	}
 	p = p.complete()
-	if p.Kind == NoAnswer && p.Severity == Hurts && isSilence(p.Text) && !f.hangs[id] { // it may only be slow
+	if p.Kind == NoAnswer && p.Severity == Hurts && p.Cause == silence && !again { // it may only be slow
 		p.Severity = WillHurt
 	}
-	if p.Severity == Note && !f.node.GetLinksSearched() && (p.Kind == Full || !p.Kind.works()) { // it is unknown who uses it
+	if p.Severity == Note && !f.node.GetLinksSearched() && (p.Kind == Full || !ruleOf(p.Kind, p.Cause).works) { // it is unknown who uses it
 		p.Severity = WillHurt
 	}
 	f.found = append(f.found, p)
 }
 
-// complete adds whom a problem hurts, and how much unless it says so.
+// complete adds whom a problem hurts, and how much and what helps unless it says so.
 func (p Problem) complete() Problem {
+	rule := ruleOf(p.Kind, p.Cause)
+	if p.Run == "" {
+		p.Advice = cmp.Or(p.Advice, rule.advice)
+	}
 	p.Affects = append([]string{}, p.Affects...)
 	p.Pods, p.PVs = []string{}, []string{}
 	inUse := false
@@ -100,7 +108,7 @@ func (p Problem) complete() Problem {
 	}
 	switch {
 	case p.Severity != "":
-	case len(p.Pods) > 0 && !p.Kind.works():
+	case len(p.Pods) > 0 && !rule.works:
 		p.Severity = Hurts
 	case inUse && p.Kind != Lagging:
 		p.Severity = WillHurt
@@ -119,11 +127,6 @@ func insert(list []string, name string) []string {
 	return slices.Insert(list, at, name)
 }
 
-// works reports whether what has a problem of this kind can be used, at least for reading.
-func (k Kind) works() bool {
-	return slices.Contains([]Kind{FailingDisk, Damaged, Dirty, Full, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}, k)
-}
-
 // New returns a problem about what cannot be found in a description.
 func New(kind Kind, object Object, text, advice string) Problem {
 	return Problem{Kind: kind, Object: object, Text: text, Advice: advice}.complete()
@@ -131,8 +134,8 @@ func New(kind Kind, object Object, text, advice string) Problem {
 
 func (f *finder) session(s *extensionv1.Session) {
 	object := Object{Session, s.GetTarget()}
-	for _, text := range s.GetProblems() {
-		f.add(Problem{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute: a session that is new answers later"})
+	for _, failed := range s.GetProblems() {
+		f.add(Problem{Kind: NoAnswer, Object: object, Text: failed.GetText(), Cause: causeOf(failed), Advice: "look again in a minute: a session that is new answers later"})
 	}
 	var text string
 	switch {
@@ -145,7 +148,7 @@ func (f *finder) session(s *extensionv1.Session) {
 	default:
 		return
 	}
-	p := Problem{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text, Advice: "check the target, its portal and the network"}
+	p := Problem{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text}
 	for _, d := range f.node.GetDisks() {
 		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
 			p.Affects = append(p.Affects, DiskObject(d).Name())
@@ -161,7 +164,7 @@ func (f *finder) session(s *extensionv1.Session) {
 // silent reports whether a disk answers nothing, or nothing of what is on it.
 func silent(d *extensionv1.Disk) bool {
 	nothing := d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
-	return nothing || slices.ContainsFunc(d.GetProblems(), func(text string) bool { return strings.HasPrefix(text, "it cannot be read: ") })
+	return nothing || slices.ContainsFunc(d.GetProblems(), func(p *extensionv1.Problem) bool { return p.GetObject() == "content" })
 }
 
 // DiskObject is the object of a disk.
@@ -181,8 +184,8 @@ func (f *finder) disk(d *extensionv1.Disk) {
 	if silent(d) {
 		affected = f.behind(d)
 	}
-	for _, text := range d.GetProblems() {
-		p := f.noAnswer(object, text, affected)
+	for _, failed := range d.GetProblems() {
+		p := f.noAnswer(object, failed, affected)
 		switch nothing := len(affected) == 0 && len(d.GetPartitions()) == 0; {
 		case d.GetSystem() && silent(d): // all pods need it
 			p.Severity = Hurts
@@ -209,31 +212,18 @@ func (f *finder) disk(d *extensionv1.Disk) {
 
 // noAnswer is the problem of a disk or volume that fails or does not answer. One look does not say that it hangs: a
 // disk that is busy does not answer in time, either.
-func (f *finder) noAnswer(object Object, text string, affects []string) Problem {
-	p := Problem{Kind: NoAnswer, Object: object, Text: text, Affects: affects}
+func (f *finder) noAnswer(object Object, failed *extensionv1.Problem, affects []string) Problem {
+	p := Problem{Kind: NoAnswer, Object: object, Text: failed.GetText(), Affects: affects, Cause: causeOf(failed)}
 	switch {
-	case strings.HasSuffix(text, "(Windows error 5)"):
-		p.Advice = "another process has it for itself, as during a repair or a format; look again when that is done"
-	case strings.Contains(text, "(Windows error "):
-		p.Advice = "it fails: cordon the node, move the pods, and replace the disk; what it held comes from a backup"
-	case !isSilence(text):
-		p.Advice = "read the daemon's log"
-	case f.hangs[identity{NoAnswer, object}]:
-		p.Text = "it hangs: " + strings.TrimPrefix(text, doesNotAnswer)
-		p.Advice = "cordon the node and move the pods, and stop them first: what is not flushed is lost when the disk is torn off; it may return when its controller has reset it"
-	default:
-		p.Text = doesNotAnswer + strings.TrimPrefix(text, doesNotAnswer)
-		p.Advice = "look again in a minute: if it is only slow, it answers then"
+	case p.Cause == silence && f.lasting[identity{NoAnswer, object}] == silence:
+		p.Text = "it hangs: " + p.Text
+	case p.Cause == silence || failed.GetObject() == "":
+		p.Text = doesNotAnswer + p.Text
 	}
 	return p
 }
 
 const doesNotAnswer = "it does not answer: "
-
-// isSilence reports whether a text says that something has not answered, rather than what it has answered.
-func isSilence(text string) bool {
-	return strings.HasSuffix(text, "no answer in time") || strings.Contains(text, "not come back")
-}
 
 // behind returns what a disk that is offline or silent keeps from working: its volumes that do not
 // answer, and the mounts and links that lead to them.
@@ -329,29 +319,29 @@ func (f *finder) volume(v *extensionv1.Volume) {
 		return
 	}
 	object := Object{Volume, v.GetId()}
-	warn := func(kind Kind, text, advice string, affects []string) {
-		f.add(Problem{Kind: kind, Object: object, Text: text, Advice: advice, Affects: affects})
-	}
 	affected := f.pathsTo(v)
-	for i, text := range v.GetProblems() {
+	warn := func(kind Kind, text string) {
+		f.add(Problem{Kind: kind, Object: object, Text: text, Affects: affected})
+	}
+	for i, failed := range v.GetProblems() {
 		affects := affected
 		if i > 0 || v.GetState() != extensionv1.VolumeUnknown {
 			affects = nil
 		}
-		f.add(f.noAnswer(object, text, affects))
+		f.add(f.noAnswer(object, failed, affects))
 	}
 	switch v.GetState() {
 	case extensionv1.VolumeRaw:
-		warn(Raw, "RAW: no file system", "a driver formats a new volume; if it had data, run chkdsk", affected)
+		warn(Raw, "RAW: no file system")
 	case extensionv1.VolumeLocked:
-		warn(Locked, "locked by BitLocker: unlock it to read it", "unlock it with manage-bde -unlock", affected)
+		warn(Locked, "locked by BitLocker: unlock it to read it")
 	case extensionv1.VolumeOffline:
-		warn(Offline, "offline: the volume does not answer", "bring it online with mountvol or diskpart, online volume", affected)
+		warn(Offline, "offline: the volume does not answer")
 	default:
 	}
 	readOnly := v.GetReadOnly()
 	if readOnly && !f.onReadOnlyDisk(v) {
-		warn(ReadOnly, "read-only: writes fail", "clear the attribute with diskpart, attributes volume clear readonly", affected)
+		warn(ReadOnly, "read-only: writes fail")
 	}
 	f.health(v, affected)
 	f.space(v, affected)
@@ -366,10 +356,7 @@ func (f *finder) diskHealth(d *extensionv1.Disk) {
 	if reason := d.GetHealthReason(); reason != "" {
 		text += ": " + reason
 	}
-	f.add(Problem{
-		Severity: WillHurt, Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d),
-		Advice: "back up what is on it, move the pods, and replace the disk",
-	})
+	f.add(Problem{Severity: WillHurt, Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d), Cause: d.GetHealth()})
 }
 
 // health warns of a volume whose file system is not well.
@@ -441,7 +428,7 @@ func (f *finder) share(s *extensionv1.Share) {
 	switch {
 	case s.Answers != nil && !s.GetAnswers():
 		if len(s.GetProblems()) > 0 {
-			p.Text = s.GetProblems()[0]
+			p.Text = doesNotAnswer + s.GetProblems()[0].GetText()
 		}
 		f.add(p)
 	case s.Answers == nil && (status == "network error" || status == "unavailable"):
@@ -452,15 +439,12 @@ func (f *finder) share(s *extensionv1.Share) {
 		p.Advice = "find out with csi-proxyctl node --ask-shares, which opens it; then " + p.Advice
 		f.add(p)
 	case len(s.GetProblems()) > 0:
-		for _, text := range s.GetProblems() {
-			f.add(Problem{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute, or read the daemon's log"})
+		for _, failed := range s.GetProblems() {
+			f.add(Problem{Kind: NoAnswer, Object: object, Text: failed.GetText(), Cause: causeOf(failed), Advice: "look again in a minute, or read the daemon's log"})
 		}
 	}
 	if s.GetRemovalWaits() && f.allLinksKnown() && len(s.GetLinks()) == 0 {
 		p = Problem{Kind: WaitingRemoval, Object: object, Text: "a driver has unmapped it, no link uses it, and it is still mapped", Run: command("smb unmap", s.GetRemote())}
-		if p.Run == "" {
-			p.Advice = "unmap it with csi-proxyctl smb unmap SHARE"
-		}
 		f.add(p)
 	}
 }
@@ -522,11 +506,11 @@ func (f *finder) staleMounts() {
 	var causes []string
 	links := map[string][]*extensionv1.Link{}
 	for _, l := range f.node.GetLinks() {
-		if l.GetStale() == "" && l.GetProblem() == "" || f.explained[l.GetPath()] {
+		if l.GetStale() == "" && l.GetProblem() == nil || f.explained[l.GetPath()] {
 			continue
 		}
 		if l.GetStale() == "" { // it may be well
-			f.add(Problem{Kind: NoAnswer, Object: Object{Mount, l.GetPath()}, Text: l.GetProblem(), Advice: "look at the disk or server that it leads to, and keep it: what does not answer is not gone"})
+			f.add(Problem{Kind: NoAnswer, Object: Object{Mount, l.GetPath()}, Text: l.GetProblem().GetText(), Cause: causeOf(l.GetProblem()), Advice: "look at the disk or server that it leads to, and keep it: what does not answer is not gone"})
 			continue
 		}
 		cause := l.GetTarget()

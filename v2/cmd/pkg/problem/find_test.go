@@ -3,6 +3,7 @@ package problem_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func id(n int) string { return fmt.Sprintf(`\\?\Volume{%d}\`, n) }
 func disk(number uint32, n int, change ...func(*extensionv1.Disk)) *extensionv1.Disk {
 	d := &extensionv1.Disk{
 		Number: &number, SizeBytes: new(10 * gib), Online: new(true), ReadOnly: new(false), PartitionStyle: "GPT",
-		Partitions: []*extensionv1.Partition{{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 10*gib - 1<<20, Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
+		Partitions: []*extensionv1.Partition{{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(10*gib - 1<<20), Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
 	}
 	for _, c := range change {
 		c(d)
@@ -100,20 +101,20 @@ var cases = map[string]struct {
 	},
 	"silent disk with its volume": {
 		node(disks{
-			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
-			{Number: new(uint32(2)), Problems: []string{"it does not answer: the device reported an I/O error"}},
-		}, volumes{{Id: id(1), MountPaths: []string{staging}, Disks: []uint32{1}, Problems: []string{"file system: no answer in time"}}},
-			&extensionv1.Link{Path: pod, VolumeId: id(1), Problem: "where it leads: no answer in time"}),
+			{Number: new(uint32(1)), Problems: noAnswer("")},
+			{Number: new(uint32(2)), Problems: []*extensionv1.Problem{{Kind: extensionv1.ProblemFailure, WindowsCode: 1117}}},
+		}, volumes{{Id: id(1), MountPaths: []string{staging}, Disks: []uint32{1}, Problems: noAnswer("file system")}},
+			&extensionv1.Link{Path: pod, VolumeId: id(1), Problem: noAnswer("")[0]}),
 		"will-hurt no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nwill-hurt no-answer: disk 2: : ",
 	},
 	"disk that hangs, and one that was slow before": {
 		&extensionv1.Node{
 			Disks: disks{
-				{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
-				disk(2, 2, func(d *extensionv1.Disk) { d.Problems = []string{"it cannot be read: no answer in time"} }),
+				{Number: new(uint32(1)), Problems: noAnswer("")},
+				disk(2, 2, func(d *extensionv1.Disk) { d.Problems = noAnswer("content") }),
 			},
 			Volumes:       volumes{{Id: id(1), MountPaths: []string{pod}, Disks: []uint32{1}}, {Id: id(2), MountPaths: []string{pod}, Disks: []uint32{2}}},
-			Since:         []*extensionv1.Since{{Kind: "no-answer", Type: "disk", Id: "1", Hangs: true}, {Kind: "no-answer", Type: "disk", Id: "2"}},
+			Since:         []*extensionv1.Since{{Kind: "no-answer", Type: "disk", Id: "1", Lasting: "silence"}, {Kind: "no-answer", Type: "disk", Id: "2"}},
 			LinksSearched: true,
 		},
 		"hurts no-answer: disk 1: : " + id(1) + ", " + pod + "\nwill-hurt no-answer: disk 2: : " + id(2) + ", " + pod,
@@ -121,14 +122,14 @@ var cases = map[string]struct {
 	// Which of the disks has the volume is unknown.
 	"two silent disks": {
 		node(disks{
-			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
-			{Number: new(uint32(2)), Problems: []string{"it does not answer: no answer in time"}},
-		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: []string{"disk, file system: no answer in time"}}}),
+			{Number: new(uint32(1)), Problems: noAnswer("")},
+			{Number: new(uint32(2)), Problems: noAnswer("")},
+		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: noAnswer("disk, file system")}}),
 		"will-hurt no-answer: disk 1: : \nwill-hurt no-answer: disk 2: : \nwill-hurt no-answer: volume 1: : " + staging,
 	},
 	"dead session, silent disk": {
 		&extensionv1.Node{
-			Disks:    disks{{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}}},
+			Disks:    disks{{Number: new(uint32(1)), Problems: noAnswer("")}},
 			Sessions: []*extensionv1.Session{{Target: "iqn.a", Disks: []uint32{1}}, {Target: "iqn.b", Connections: 1, Disks: []uint32{2}}, {Target: "iqn.c", Connections: 1}},
 		},
 		"will-hurt dead-session: session iqn.a: : disk 1\nwill-hurt dead-session: session iqn.c: : ",
@@ -170,7 +171,7 @@ var cases = map[string]struct {
 	},
 	// No answer is not gone.
 	"links that do not answer": {
-		node(nil, nil, &extensionv1.Link{Path: pod, Problem: "where it leads: no answer in time"}, &extensionv1.Link{Path: `C:\k\a`, Problem: "it leads in a circle"}),
+		node(nil, nil, &extensionv1.Link{Path: pod, Problem: noAnswer("")[0]}, &extensionv1.Link{Path: `C:\k\a`, Problem: &extensionv1.Problem{Kind: extensionv1.ProblemFailure, Text: "it leads in a circle"}}),
 		"will-hurt no-answer: " + pod + ": : \n" + `note no-answer: C:\k\a: : `,
 	},
 	// The daemon does not look there, and it is not a problem.
@@ -180,7 +181,7 @@ var cases = map[string]struct {
 		`note stale-mount: C:\k\a: csi-proxyctl fs rmdir C:/k/a: C:\k\b`,
 	},
 	"volume gone, or on a silent disk": {
-		node(disks{{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}}}, nil, stale(pod, 9)),
+		node(disks{{Number: new(uint32(1)), Problems: noAnswer("")}}, nil, stale(pod, 9)),
 		"hurts stale-mount: " + pod + ": : \nwill-hurt no-answer: disk 1: : ",
 	},
 	"volume gone": {node(nil, nil, stale(`C:\k\a`, 9)), `note stale-mount: C:\k\a: csi-proxyctl fs rmdir C:/k/a: `},
@@ -193,7 +194,7 @@ var cases = map[string]struct {
 		&extensionv1.Node{LinksSearched: true, Shares: []*extensionv1.Share{
 			{Remote: `\\a\ok`, Status: "ok", Links: []string{pod}},
 			{Remote: `\\a\idle`, Status: "disconnected", RemovalWaits: new(true), Links: []string{pod}},
-			{Remote: `\\a\dead`, Status: "ok", Answers: new(false), Problems: []string{"it does not answer: x"}, Links: []string{staging}},
+			{Remote: `\\a\dead`, Status: "ok", Answers: new(false), Problems: noAnswer(""), Links: []string{staging}},
 			{Remote: `\\a\gone`, Status: "unavailable"},
 			{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)},
 		}, Links: []*extensionv1.Link{{Path: `C:\k\b`, Share: `\\a\unmapped`}, {Path: `C:\k\c`, Share: `\\a\unmapped`}}},
@@ -206,7 +207,7 @@ var cases = map[string]struct {
 	"almost many mappings": {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 499)}, ""},
 	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "will-hurt many-mappings: node: : "},
 	"problems": {
-		&extensionv1.Node{Problems: []string{"links: x"}, Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
+		&extensionv1.Node{Problems: noAnswer("links"), Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: noAnswer("disks")}}},
 		"will-hurt no-answer: node: : \nwill-hurt no-answer: session iqn.a: : ",
 	},
 	"not well": {
@@ -289,7 +290,7 @@ func TestFind_Full(t *testing.T) {
 		"disc":                  {gib, gib, func(_ *extensionv1.Partition, v *extensionv1.Volume) { v.FileSystem = "UDF" }, problem.Limits{}, ""},
 	} {
 		d, v := disk(1, 1), volume(1, 1)
-		d.SizeBytes, d.Partitions[0].SizeBytes, v.TotalBytes, v.UsedBytes = new(c.total+1<<20), c.total, &c.total, &c.used
+		d.SizeBytes, d.Partitions[0].SizeBytes, v.TotalBytes, v.UsedBytes = new(c.total+1<<20), &c.total, &c.total, &c.used
 		c.change(d.Partitions[0], v)
 		n := node(disks{d}, volumes{v})
 		n.FullPercent, n.FullBytes = c.limits.Percent, c.limits.Bytes
@@ -316,7 +317,7 @@ func TestLimits(t *testing.T) {
 func TestHistory(t *testing.T) {
 	var h problem.History
 	bad := node(disks{disk(1, 1, offline)}, nil, stale(pod, 1))
-	blind := &extensionv1.Node{Problems: []string{"disks: no answer in time"}}
+	blind := &extensionv1.Node{Problems: noAnswer("disks")}
 	good := node(disks{disk(1, 1)}, volumes{volume(1, 1)}, &extensionv1.Link{Path: pod, VolumeId: id(1)})
 	for minute, step := range []struct {
 		node         *extensionv1.Node
@@ -347,17 +348,17 @@ func TestHistory(t *testing.T) {
 // in between got an answer, or could not see.
 func TestHistory_Hangs(t *testing.T) {
 	mounted := func(v *extensionv1.Volume) { v.MountPaths = []string{pod} }
-	read := func(results ...string) *extensionv1.Node {
+	read := func(results ...*extensionv1.Problem) *extensionv1.Node {
 		d, v := disk(1, 1, func(d *extensionv1.Disk) { d.Problems = results }), volume(1, 1, mounted)
 		if len(results) > 0 {
 			v.State = extensionv1.VolumeUnknown
 		}
 		return node(disks{d}, volumes{v})
 	}
-	good, silent, stuck := read(), read("it cannot be read: no answer in time"), read("it cannot be read: an earlier call to read has not come back from Windows")
-	locked, half := read("it cannot be read: access is denied (Windows error 5)"), read("size: no answer in time", "it cannot be read: no answer in time")
+	good, silent, stuck := read(), read(noAnswer("content")...), read(&extensionv1.Problem{Kind: extensionv1.ProblemSilence, Object: "content", Text: "stuck"})
+	locked, half := read(&extensionv1.Problem{Kind: extensionv1.ProblemFailure, WindowsCode: 5, Object: "content"}), read(append(noAnswer("size"), noAnswer("content")...)...)
 	blind := read()
-	blind.Problems = []string{"health of disks: no answer in time"}
+	blind.Problems = noAnswer("health of disks")
 	for name, c := range map[string]struct {
 		looks []*extensionv1.Node // each half minute
 		hangs int                 // the first look that says so; 0 for none
@@ -387,6 +388,35 @@ func TestHistory_Hangs(t *testing.T) {
 			advised := strings.Contains(p.Advice, "move the pods") && strings.Contains(p.Advice, "what is not flushed is lost")
 			if (p.Severity == problem.Hurts) != hangs || strings.HasPrefix(p.Text, "it hangs: ") != hangs || strings.HasPrefix(p.Text, "it does not answer: ") == hangs || advised != hangs {
 				t.Errorf("%s, look %d: %+v", name, i, p)
+			}
+		}
+	}
+}
+
+// noAnswer is what is said of an object that has not answered in time.
+func noAnswer(object string) []*extensionv1.Problem {
+	return []*extensionv1.Problem{{Kind: extensionv1.ProblemSilence, Object: object, Text: "no answer in time"}}
+}
+
+// TestFind_Advice: what Windows says decides what a person reads, and nothing is to be replaced because of one look.
+func TestFind_Advice(t *testing.T) {
+	known := map[string]string{}
+	for code, replace := range map[uint32]bool{0: false, 5: false, 21: false, 23: true, 121: false, 1117: true, 1167: false, 9999: false} {
+		failed := &extensionv1.Problem{Kind: extensionv1.ProblemFailure, WindowsCode: code, Object: "content"}
+		cause := strconv.Itoa(int(code))
+		if code == 0 {
+			failed, cause = noAnswer("content")[0], extensionv1.ProblemSilence
+		}
+		look := node(disks{disk(1, 1, func(d *extensionv1.Disk) { d.Problems = []*extensionv1.Problem{failed} })}, nil)
+		first := problem.Find(look)[0].Advice
+		if known[first] != "" || strings.Contains(first, "replace") || first == "" {
+			t.Errorf("%s, first look: %q, as for %q", cause, first, known[first])
+		}
+		known[first] = cause
+		for _, lasting := range []string{cause, "1", ""} {
+			look.Since = []*extensionv1.Since{{Kind: "no-answer", Type: "disk", Id: "1", Lasting: lasting}}
+			if got := problem.Find(look)[0].Advice; strings.Contains(got, "replace") != (replace && lasting == cause) || (lasting != cause) && got != first {
+				t.Errorf("%s, after looks with %q: %q", cause, lasting, got)
 			}
 		}
 	}

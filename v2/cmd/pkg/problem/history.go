@@ -11,8 +11,8 @@ const (
 	// maxRemembered is how many problems a History remembers. A node that has more has other worries.
 	maxRemembered = 500
 
-	// hangTime is from the first of the looks that got no answer to the one that says that something hangs. A disk that is
-	// busy, or whose controller resets, answers until then.
+	// hangTime is from the first of the looks that failed alike to the one that says that something hangs, or keeps
+	// failing. A disk that is busy, or whose controller resets, answers until then.
 	hangTime = time.Minute
 )
 
@@ -30,10 +30,9 @@ type identity struct {
 
 type record struct {
 	since time.Time
-	// silent is the first of the looks in a row that got no answer; zero if the last one got one.
-	silent time.Time
-	last   Problem
-	hurt   bool // pods, in some description
+	same  time.Time // the first of the looks in a row with the same cause; zero if the last one could not see
+	last  Problem
+	hurt  bool // pods, in some description
 }
 
 // Learn takes a description of a node, which Fill has filled, and when it began. It returns the problems that hurt pods since this description, and those that did
@@ -52,11 +51,8 @@ func (h *History) Learn(now time.Time, node *extensionv1.Node) (began, ended []P
 		if !known {
 			r.since = now
 		}
-		switch {
-		case !isSilence(p.Text):
-			r.silent = time.Time{}
-		case r.silent.IsZero():
-			r.silent = now
+		if r.same.IsZero() || p.Cause != r.last.Cause {
+			r.same = now
 		}
 		if p.Severity == Hurts && !r.hurt {
 			began = append(began, p)
@@ -69,7 +65,7 @@ func (h *History) Learn(now time.Time, node *extensionv1.Node) (began, ended []P
 	for id, r := range before {
 		switch {
 		case !complete && len(h.known) < maxRemembered:
-			r.silent = time.Time{}
+			r.same = time.Time{}
 			h.known[id] = r
 		case r.hurt:
 			ended = append(ended, r.last)
@@ -84,9 +80,10 @@ func (h *History) Fill(now time.Time, node *extensionv1.Node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, r := range h.known {
-		node.Since = append(node.Since, &extensionv1.Since{
-			Kind: string(id.kind), Type: string(id.object.Type), Id: id.object.ID, Unix: r.since.Unix(),
-			Hangs: !r.silent.IsZero() && now.Sub(r.silent) >= hangTime,
-		})
+		since := &extensionv1.Since{Kind: string(id.kind), Type: string(id.object.Type), Id: id.object.ID, Unix: r.since.Unix()}
+		if !r.same.IsZero() && now.Sub(r.same) >= hangTime {
+			since.Lasting = r.last.Cause
+		}
+		node.Since = append(node.Since, since)
 	}
 }

@@ -67,11 +67,15 @@ const (
 	Unsuitable     Kind = "path"            // a path of --path cannot be examined
 )
 
-// kinds are all, the most urgent first.
-var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, FailingDisk, Damaged, Dirty, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
-
 // Kinds returns the kinds that Find returns, the most urgent first.
-func Kinds() []Kind { return slices.Clone(kinds[:slices.Index(kinds, Unseen)]) }
+func Kinds() (kinds []Kind) {
+	for _, r := range rules {
+		if !slices.Contains(kinds, r.kind) {
+			kinds = append(kinds, r.kind)
+		}
+	}
+	return kinds[:slices.Index(kinds, Unseen)]
+}
 
 // Type is the type of an object. The words are stable.
 type Type string
@@ -116,6 +120,8 @@ type Problem struct {
 	Kind     Kind     `json:"kind"`
 	Object   Object   `json:"object"`
 	Text     string   `json:"text"`
+	// Cause is why nothing is known: silence, a Windows code or else failure; or the health of a disk. Other kinds have none.
+	Cause string `json:"cause"`
 	// Since is when the daemon first saw it; nil if it has not yet, or does not look.
 	Since *time.Time `json:"since"`
 	// Pods and PVs are those that it hurts, or will: UIDs and names, as far as paths of kubelet name them.
@@ -133,7 +139,7 @@ type Problem struct {
 func Sort(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity)),
-			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)))
+			cmp.Compare(urgency(a.Kind), urgency(b.Kind)))
 	})
 }
 

@@ -94,7 +94,7 @@ func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 func failed(op, name string, err error) error {
 	switch kind := winerr.KindOf(err); {
 	case serviceDown(err):
-		return winerr.As(winerr.InUse, op, name, err, `start the service MSiSCSI first, for instance with StartService("MSiSCSI") of the System group`)
+		return winerr.As(winerr.InUse, op, name, err, "start the service MSiSCSI first, for instance with StartService")
 	case winerr.CodeOf(err) != 0 && kind == winerr.Unavailable:
 		return winerr.As(kind, op, name, err, "check the portal's address and port, and that the server runs")
 	default:

@@ -60,7 +60,7 @@ func TestHost_ServiceDown(t *testing.T) {
 		node, host := newNode(t, model())
 		inject(t, node, fault("", code))
 		callAll(t, host, portal(), func(method string, err error) {
-			wantKind(t, method, err, winerr.InUse, "MSiSCSI", `StartService("MSiSCSI")`)
+			wantKind(t, method, err, winerr.InUse, "MSiSCSI", "StartService")
 		})
 	}
 }

@@ -1,9 +1,6 @@
 package call
 
 import (
-	"maps"
-	"regexp"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -30,39 +27,28 @@ var Commands = map[string]string{ //nolint:gosec // G101: the names of methods a
 	"smbPasswords":              "csi-proxyctl sim account password",
 }
 
-// methodInText matches a method in a sentence before the advice, as in (remove it with Rmdir).
-var methodInText = regexp.MustCompile(`( with )(` + methods + `)\b`)
-
-var methods = strings.Join(slices.Sorted(maps.Keys(Commands)), "|")
-
-// methodInAdvice matches a method with an optional argument, as in StartService("MSiSCSI") of
-// the System group. A method in a path does not match.
-var methodInAdvice = regexp.MustCompile(`(^|[ '"(])(` + methods + `)\b(?:\("([^"]*)"\))?(?: of the \w+ group)?`)
-
-// position is where the emulated node found a mistake in a change. We have written the change, not the user.
-var position = regexp.MustCompile(`^line \d+: [\w.\[\]]+: `)
-
-// withCommands replaces methods and options in the advice of a server's error, which follows
-// the first semicolon, by commands and flags.
+// withCommands replaces methods and options that a server's error advises by commands and flags: those after the first
+// semicolon, and what to do something with, as in (remove it with Rmdir).
 func withCommands(err error) error {
 	s, ok := status.FromError(err)
 	if !ok || s.Code() == codes.Unimplemented {
 		return err
 	}
-	text, advice, found := strings.Cut(position.ReplaceAllString(s.Message(), ""), "; ")
-	text = methodInText.ReplaceAllStringFunc(text, func(match string) string {
-		parts := methodInText.FindStringSubmatch(match)
-		return parts[1] + "'" + Commands[parts[2]] + "'"
-	})
-	advice = strings.ReplaceAll(advice, "set force", "use --force")
-	advice = methodInAdvice.ReplaceAllStringFunc(advice, func(match string) string {
-		parts := methodInAdvice.FindStringSubmatch(match)
-		return parts[1] + "'" + strings.TrimSpace(Commands[parts[2]]+" "+parts[3]) + "'"
-	})
-	message := s.Proto()
-	message.Message = text
-	if found {
-		message.Message += "; " + advice
+	words, advice := strings.Split(s.Message(), " "), false
+	if len(words) > 3 && words[0] == "line" && strings.HasSuffix(words[2], ":") { // of a change that we have written, not the user
+		words = words[3:]
 	}
+	for i, word := range words {
+		name := strings.Trim(word, `'"(),`)
+		switch command := Commands[name]; {
+		case command != "" && (advice || i > 0 && words[i-1] == "with"):
+			words[i] = strings.Replace(word, name, "'"+command+"'", 1)
+		case advice && name == "force" && words[i-1] == "set":
+			words[i-1], words[i] = "use", strings.Replace(word, name, "--force", 1)
+		}
+		advice = advice || strings.HasSuffix(word, ";")
+	}
+	message := s.Proto()
+	message.Message = strings.Join(words, " ")
 	return status.ErrorProto(message)
 }

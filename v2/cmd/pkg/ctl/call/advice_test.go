@@ -15,7 +15,7 @@ func TestWithCommands(t *testing.T) {
 		`list volumes of disk 99: not found; ListDiskIDs lists the disks`:      `list volumes of disk 99: not found; 'csi-proxyctl disk ids' lists the disks`,
 		`remove C:\x: not empty; set force to remove it`:                       `remove C:\x: not empty; use --force to remove it`,
 		`link C:\x: exists; remove it with Rmdir first`:                        `link C:\x: exists; remove it with 'csi-proxyctl fs rmdir' first`,
-		`connect: off; call StartService("MSiSCSI") of the System group`:       `connect: off; call 'csi-proxyctl system service start MSiSCSI'`,
+		`connect: off; start the service MSiSCSI with StartService`:            `connect: off; start the service MSiSCSI with 'csi-proxyctl system service start'`,
 		`stop x: in use; stop them first, or set force`:                        `stop x: in use; stop them first, or use --force`,
 		`mount: the path is a link that cannot be read (remove it with Rmdir)`: `mount: the path is a link that cannot be read (remove it with 'csi-proxyctl fs rmdir')`,
 		`look up Rmdir: not found`:                                             `look up Rmdir: not found`,

@@ -48,12 +48,12 @@ func (a *app) disk() *cobra.Command {
 		}, 0, diskLocations),
 		a.simple(simple{
 			page:   page{use: "stats DISK", short: "Show the size of a disk", example: "  csi-proxyctl disk stats 3"},
-			method: "disk/GetDiskStats", asked: "disk=diskNumber", answers: "sizeBytes=totalBytes",
-			text: func(m proto.Message) string { return output.Size(m.(*diskv1.GetDiskStatsResponse).GetTotalBytes()) },
+			method: "disk/GetDiskStats",
+			text:   func(m proto.Message) string { return output.Size(m.(*diskv1.GetDiskStatsResponse).GetTotalBytes()) },
 		}),
 		a.simple(simple{
 			page:   page{use: "state DISK", short: "Show whether a disk is online", example: "  csi-proxyctl disk state 3"},
-			method: "disk/GetDiskState", asked: "disk=diskNumber", answers: "online=isOnline",
+			method: "disk/GetDiskState",
 			text: func(m proto.Message) string {
 				return inventory.StateCell(m.(*diskv1.GetDiskStateResponse).GetIsOnline()).Text
 			},
@@ -120,11 +120,9 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PV", "POD", "PAGE83", "BYTES"}, Narrow: 7, Empty: noDisks}
 	for _, d := range node.GetDisks() {
 		users := node.DiskUsers(d)
-		list = append(list, append(append(output.Fields(d, "number sizeBytes online readOnly serialNumber page83 location"), users.Members()...), output.Member{Name: "problems", Value: node.ProblemsOf(d)}))
 		state, size, bytes := output.Text(""), "", ""
 		if d.Online != nil {
 			state = inventory.DiskState(d)
@@ -136,7 +134,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 			output.Text(d.GetSerialNumber()), output.Text(d.GetLocation()), output.Text(inventory.Several(users.PVs)), output.Text(inventory.Several(node.PodNames(users.Pods))),
 			output.Text(d.GetPage83()), output.Text(bytes))
 	}
-	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
+	if err := s.list(inventory.Objects(node, node.GetDisks()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, d := range node.GetDisks() {
@@ -171,7 +169,7 @@ func diskIDs(ctx context.Context, s *session, _ []string) error {
 	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskIDs())) {
 		ids := response.GetDiskIDs()[number]
-		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Fields(ids, "page83 serialNumber")...))
+		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Message(ids)...))
 		rows.Add(output.Text(fmt.Sprint(number)), output.Text(ids.GetSerialNumber()), output.Text(ids.GetPage83()))
 	}
 	return s.list(list, &rows)
@@ -186,7 +184,7 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskLocations())) {
 		l := response.GetDiskLocations()[number]
-		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Fields(l, "adapter bus target lun=LUNID")...))
+		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Message(l)...))
 		rows.Add(output.Text(fmt.Sprint(number)), output.Text(l.GetAdapter()), output.Text(l.GetBus()), output.Text(l.GetTarget()), output.Text(l.GetLUNID()))
 	}
 	return s.list(list, &rows)

@@ -28,7 +28,7 @@ C:/dir is C:\dir, and needs no quotes in any shell.`,
 			short:   "Show whether a path exists",
 			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
-		}, method: "filesystem/PathExists", asked: "path", answers: "exists"}),
+		}, method: "filesystem/PathExists"}),
 		a.leaf(page{
 			use:   "ls PATH",
 			short: "List a directory",
@@ -63,7 +63,7 @@ but not their targets. Asks for confirmation; scripts use --yes.`,
 			short:   "Show whether a path is a link or a mounted folder",
 			long:    "Print true if a path is a link or a mounted folder whose target exists, else false (IsSymlink). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs is-link 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
-		}, method: "filesystem/IsSymlink", asked: "path", answers: "isLink=isSymlink"}),
+		}, method: "filesystem/IsSymlink"}),
 	)
 }
 
@@ -116,7 +116,7 @@ func listDir(ctx context.Context, s *session, args []string) error {
 	list := []output.Object{}
 	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
 	for _, e := range response.GetEntries() {
-		list = append(list, output.Fields(e, "name type target"))
+		list = append(list, output.Message(e))
 		rows.Add(output.Text(e.GetType()), output.Text(e.GetName()), output.Text(e.GetTarget()))
 	}
 	if err := s.list(list, &rows); err != nil {

@@ -86,14 +86,10 @@ func (a *app) healed(s *session, found *extensionv1.HealResponse) error {
 	for _, stale := range found.GetStale() {
 		left = left || stale.GetState() != extensionv1.StaleRemoved
 		staged, _ := kubelet.Parse(stale.GetPath())
-		o := output.Fields(stale, "path driver=path volume=path target cause=stale changed=path state reason")
-		o.Set("driver", staged.Driver)
-		o.Set("volume", cmp.Or(staged.Handle, staged.PV))
-		o.Set("changed", changedText(stale))
-		list = append(list, o)
+		list = append(list, append(output.Message(stale), output.Member{Name: "driver", Value: staged.Driver}, output.Member{Name: "volume", Value: cmp.Or(staged.Handle, staged.PV)}))
 	}
 	for _, problem := range found.GetProblems() {
-		s.warn("not searched: %s", problem)
+		s.warn("not searched: %s", problem.GetText())
 	}
 	if err := s.Value(list, func() string { return staleText(s.Printer, found) }); err != nil {
 		return err

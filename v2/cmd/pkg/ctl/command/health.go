@@ -39,11 +39,8 @@ The exit code is 4 if something is wrong or not known.`,
 }
 
 func checked(s *session, found *extensionv1.VolumeCondition) error {
-	o := output.Fields(found.GetVolume(), "volumeID=id fileSystem readOnly dirty damage disks")
-	o = append(o, output.Fields(found, "problems unknown")...)
 	remedy := problem.RepairAdvice(found.GetVolume())
-	o = append(o, output.Member{Name: "remedy", Value: remedy})
-	err := s.Value(o, func() string { return conditionText(s.Printer, found, remedy) })
+	err := s.Value(append(output.Message(found), output.Member{Name: "remedy", Value: remedy}), func() string { return conditionText(s.Printer, found, remedy) })
 	if err == nil && len(found.GetProblems())+len(found.GetUnknown()) > 0 {
 		return errProblems
 	}

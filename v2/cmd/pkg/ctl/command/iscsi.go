@@ -55,7 +55,7 @@ func (a *app) iscsi() *cobra.Command {
 				short:   "List the targets of a portal",
 				long:    "Add the portal first.",
 				example: "  csi-proxyctl iscsi portal discover " + examplePortal,
-			}, method: "iscsi/DiscoverTargetPortal", answers: "iqns", header: "TARGET", empty: "the portal has no targets for this node"}),
+			}, method: "iscsi/DiscoverTargetPortal", header: "TARGET", empty: "the portal has no targets for this node"}),
 		),
 		a.leaf(page{
 			use:   "sessions",
@@ -78,7 +78,7 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			short:   "List the disk numbers of a target",
 			long:    "List the disk numbers of a target (GetTargetDisks), for 'csi-proxyctl disk'.",
 			example: "  csi-proxyctl iscsi disks " + examplePortal + " " + exampleTarget,
-		}, method: "iscsi/GetTargetDisks", answers: "diskIDs", header: "DISK", empty: "the target has no disks for this node"}),
+		}, method: "iscsi/GetTargetDisks", header: "DISK", empty: "the target has no disks for this node"}),
 		a.mutualCHAP(),
 	)
 }
@@ -109,7 +109,7 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 	list := []output.Object{}
 	rows := output.Rows{Header: []string{"ADDRESS", "PORT"}, Empty: "no portals; add one with 'csi-proxyctl iscsi portal add PORTAL'"}
 	for _, p := range response.GetTargetPortals() {
-		list = append(list, output.Fields(p, "address=targetAddress port=targetPort"))
+		list = append(list, output.Message(p))
 		rows.Add(output.Text(p.GetTargetAddress()), output.Text(strconv.FormatUint(uint64(p.GetTargetPort()), 10)))
 	}
 	return s.list(list, &rows)

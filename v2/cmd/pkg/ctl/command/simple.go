@@ -22,9 +22,8 @@ type simple struct {
 
 	// A change says what it did to what. {1} is the first argument.
 	object, done string
-	// A question has fields of request and response, for scripts. People get the first, or its text.
-	asked, answers string
-	text           func(response proto.Message) string
+	// Of the answer to a question people get the first field, or this text. Scripts get request and response.
+	text func(response proto.Message) string
 	// A list has a header and a note for an empty one.
 	header, empty string
 }
@@ -54,7 +53,7 @@ func (a *app) simple(c simple) *cobra.Command {
 			words := strings.NewReplacer(shown...)
 			return s.done(words.Replace(c.object), words.Replace(c.done))
 		}
-		answers := output.Fields(response, c.answers)
+		answers := output.Message(response)
 		if c.header != "" {
 			rows := output.Rows{Header: []string{c.header}, Empty: c.empty}
 			for _, word := range answers[0].Value.([]any) {
@@ -62,7 +61,7 @@ func (a *app) simple(c simple) *cobra.Command {
 			}
 			return s.list(answers[0].Value, &rows)
 		}
-		return s.Value(slices.Concat(output.Fields(request, c.asked), answers), func() string {
+		return s.Value(slices.Concat(output.Message(request), answers), func() string {
 			if c.text != nil {
 				return c.text(response) + "\n"
 			}

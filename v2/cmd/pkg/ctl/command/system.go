@@ -22,7 +22,7 @@ func (a *app) system() *cobra.Command {
 			short:   "Show the machine's serial number",
 			long:    "Show the machine's serial number from its firmware (GetBIOSSerialNumber).",
 			example: "  csi-proxyctl system bios",
-		}, method: "system/GetBIOSSerialNumber", answers: "serialNumber"}),
+		}, method: "system/GetBIOSSerialNumber"}),
 		a.group(page{
 			use:     "service",
 			short:   "Show, start and stop Windows services",

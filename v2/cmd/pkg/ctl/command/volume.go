@@ -34,7 +34,7 @@ tables show it.`,
 			use:     "stats VOLUME",
 			short:   "Show the size and used space of a volume",
 			example: "  csi-proxyctl volume stats " + exampleVolume,
-		}, method: "volume/GetVolumeStats", asked: "volumeID", answers: "totalBytes usedBytes", text: func(m proto.Message) string {
+		}, method: "volume/GetVolumeStats", text: func(m proto.Message) string {
 			stats := m.(*volumev2alpha1.GetVolumeStatsResponse)
 			return output.Size(stats.GetUsedBytes()) + " of " + output.Size(stats.GetTotalBytes())
 		}}),
@@ -42,7 +42,7 @@ tables show it.`,
 			use:     "formatted VOLUME",
 			short:   "Show whether a volume has a file system",
 			example: "  csi-proxyctl volume formatted " + exampleVolume,
-		}, method: "volume/IsVolumeFormatted", asked: "volumeID", answers: "formatted"}),
+		}, method: "volume/IsVolumeFormatted"}),
 		a.dangerous(page{
 			use:   "format VOLUME",
 			short: "Format a volume with NTFS",
@@ -82,18 +82,18 @@ original csi-proxy always formats.`,
 			short:   "Find the volume mounted at a path",
 			long:    "Find the volume that is mounted at a path, or that the link at the path points to (GetVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
-		}, method: "volume/GetVolumeIDFromTargetPath", asked: "path=targetPath", answers: "volumeID"}),
+		}, method: "volume/GetVolumeIDFromTargetPath"}),
 		a.simple(simple{page: page{
 			use:     "closest PATH",
 			short:   "Find the volume that holds a path",
 			long:    "Find the volume that holds a path: the one mounted there or at the closest parent folder (GetClosestVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
-		}, method: "volume/GetClosestVolumeIDFromTargetPath", asked: "path=targetPath", answers: "volumeID"}),
+		}, method: "volume/GetClosestVolumeIDFromTargetPath"}),
 		a.simple(simple{page: page{
 			use:     "disk VOLUME",
 			short:   "Show the disk number of a volume",
 			example: "  csi-proxyctl volume disk " + exampleVolume,
-		}, method: "volume/GetDiskNumberFromVolumeID", asked: "volumeID", answers: "disk=diskNumber"}),
+		}, method: "volume/GetDiskNumberFromVolumeID"}),
 	)
 }
 
@@ -147,13 +147,11 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 	if err != nil {
 		return err
 	}
-	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USE", "FS", "PV", "POD", "USED", "PATH"}, Narrow: 9, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
 	for _, v := range node.GetVolumes() {
-		list = append(list, node.LocatedVolume(v))
 		rows.Add(volumeCells(s, node, v)...)
 	}
-	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
+	if err := s.list(inventory.Objects(node, node.GetVolumes()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, p := range node.Problems { // of the volumes, and of what keeps them from answering

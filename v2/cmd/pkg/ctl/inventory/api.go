@@ -8,9 +8,13 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 )
 
@@ -32,7 +36,7 @@ func (s Source) fromAPI(ctx context.Context) (*extensionv1.Node, error) {
 			defer cancel()
 			ids, err := s.VolumeIDs(ctx, disk.GetNumber(), 0)
 			if err != nil {
-				disk.Problems = append(disk.Problems, "volumes: "+Reason(err))
+				disk.Problems = append(disk.Problems, unknown("volumes", err))
 				return
 			}
 			volumes[i] = s.addVolumes(ctx, disk, ids)
@@ -55,18 +59,19 @@ func (s Source) limited(ctx context.Context) (context.Context, context.CancelFun
 // mergeProblems moves problems that several disks share, for example about a group that is not
 // served, to the node.
 func mergeProblems(node *extensionv1.Node) {
-	names := map[string][]string{}
+	names, same := map[string][]string{}, map[string]*extensionv1.Problem{}
 	for _, d := range node.GetDisks() {
-		for _, problem := range d.GetProblems() {
-			names[problem] = append(names[problem], fmt.Sprintf("disk %d", d.GetNumber()))
+		for _, p := range d.GetProblems() {
+			names[p.GetText()], same[p.GetText()] = append(names[p.GetText()], fmt.Sprintf("disk %d", d.GetNumber())), p
 		}
 	}
 	for _, d := range node.GetDisks() {
-		d.Problems = slices.DeleteFunc(d.GetProblems(), func(problem string) bool { return len(names[problem]) > 1 })
+		d.Problems = slices.DeleteFunc(d.GetProblems(), func(p *extensionv1.Problem) bool { return len(names[p.GetText()]) > 1 })
 	}
-	for _, problem := range slices.Sorted(maps.Keys(names)) {
-		if len(names[problem]) > 1 {
-			node.Problems = append(node.Problems, strings.Join(names[problem], ", ")+": "+problem)
+	for _, text := range slices.Sorted(maps.Keys(names)) {
+		if len(names[text]) > 1 {
+			same[text].Text = strings.Join(names[text], ", ") + ": " + text
+			node.Problems = append(node.Problems, same[text])
 		}
 	}
 }
@@ -129,13 +134,13 @@ func (s Source) addState(ctx context.Context, disk *extensionv1.Disk) {
 	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.GetNumber()}, &stats); err == nil {
 		disk.SizeBytes = &stats.TotalBytes
 	} else if !call.Absent(err) {
-		disk.Problems = append(disk.Problems, "size: "+Reason(err))
+		disk.Problems = append(disk.Problems, unknown("size", err))
 	}
 	var state diskv1.GetDiskStateResponse
 	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk.GetNumber()}, &state); err == nil {
 		disk.Online = &state.IsOnline
 	} else if !call.Absent(err) {
-		disk.Problems = append(disk.Problems, "state: "+Reason(err))
+		disk.Problems = append(disk.Problems, unknown("state", err))
 	}
 }
 
@@ -192,7 +197,7 @@ func (s Source) volume(ctx context.Context, id string) *extensionv1.Volume {
 	case locked(err):
 		v.State = extensionv1.VolumeLocked
 	default:
-		v.Problems = append(v.Problems, "file system: "+Reason(err))
+		v.Problems = append(v.Problems, unknown("file system", err))
 	}
 	if v.GetState() != extensionv1.VolumeFormatted {
 		return v
@@ -201,11 +206,23 @@ func (s Source) volume(ctx context.Context, id string) *extensionv1.Volume {
 	if err := s.Client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &stats); err == nil {
 		v.TotalBytes, v.UsedBytes = &stats.TotalBytes, &stats.UsedBytes
 	} else if !call.Absent(err) {
-		v.Problems = append(v.Problems, "size: "+Reason(err))
+		v.Problems = append(v.Problems, unknown("size", err))
 	}
 	return v
 }
 
-// locked reports whether BitLocker locks a volume. Only the error number shows it:
-// FVE_E_LOCKED_VOLUME (0x80310000).
-func locked(err error) bool { return strings.Contains(err.Error(), "(Windows error 0x80310000)") }
+// unknown is the problem that a call could not answer something.
+func unknown(object string, err error) *extensionv1.Problem {
+	p := &extensionv1.Problem{Kind: extensionv1.ProblemFailure, Object: object, Text: object + ": " + Reason(err)}
+	p.WindowsCode, _ = failure.WindowsCode(err)
+	if code := status.Code(err); p.GetWindowsCode() == 0 && (code == codes.DeadlineExceeded || code == codes.Unavailable) {
+		p.Kind = extensionv1.ProblemSilence
+	}
+	return p
+}
+
+// locked reports whether BitLocker locks a volume: FVE_E_LOCKED_VOLUME.
+func locked(err error) bool {
+	code, _ := failure.WindowsCode(err)
+	return code == 0x80310000
+}

@@ -93,7 +93,7 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		}
 	})
 	n.Links = slices.DeleteFunc(n.Links, func(l *extensionv1.Link) bool {
-		return (l.GetStale() != "" || l.GetProblem() != "") && !slices.ContainsFunc(n.Problems, func(p Problem) bool {
+		return (l.GetStale() != "" || l.GetProblem() != nil) && !slices.ContainsFunc(n.Problems, func(p Problem) bool {
 			return p.Object.ID == l.GetPath() || slices.Contains(p.Affects, l.GetPath())
 		})
 	})

@@ -128,7 +128,7 @@ func (n Node) Stale() (stale []*extensionv1.Link) {
 // Outside returns the links that lead out of the working directories, where the daemon does not look.
 func (n Node) Outside() (outside []*extensionv1.Link) {
 	for _, l := range n.GetLinks() {
-		if l.GetTarget() != "" && l.GetStale() == "" && l.GetProblem() == "" {
+		if l.GetTarget() != "" && l.GetStale() == "" && l.GetProblem() == nil {
 			outside = append(outside, l)
 		}
 	}
@@ -228,7 +228,9 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
 		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
 	} {
-		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) || strings.Contains(text, " more: ") })
+		explained := slices.ContainsFunc(sent.GetProblems(), func(p *extensionv1.Problem) bool {
+			return slices.Contains(strings.Split(p.GetObject(), ", "), part.what)
+		})
 		if part.asked && !part.reported && !explained {
 			groups, hidden = append(groups, part.group), append(hidden, part.what)
 		}

@@ -272,7 +272,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestNode_JSON: lists are never null.
+// TestNode_JSON: it has all fields of what the server sends, and lists are never null.
 func TestNode_JSON(t *testing.T) {
 	for name := range models {
 		for from, serve := range sources {
@@ -281,9 +281,14 @@ func TestNode_JSON(t *testing.T) {
 				require.NoError(t, err)
 				encoded, err := json.Marshal(n)
 				require.NoError(t, err)
-				for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "problems", "partitions", "mountPaths", "links"} {
+				for _, list := range []string{"disks", "volumes", "sessions", "shares", "pods", "paths", "problems", "partitions", "mountPaths", "links"} {
 					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
 						t.Errorf("%s is null in %s", list, encoded)
+					}
+				}
+				for _, field := range []string{"dirty", "damage", "health", "healthReason", "volumeID", "since"} {
+					if !bytes.Contains(encoded, []byte(`"`+field+`":`)) {
+						t.Errorf("no %s in %s", field, encoded)
 					}
 				}
 			})

@@ -6,6 +6,7 @@ import (
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 )
@@ -25,7 +26,7 @@ func (s Source) path(ctx context.Context, path string) Path {
 	}
 	var exists filesystemv2alpha1.PathExistsResponse
 	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
-		warn(problem.Unsuitable, Reason(err), "give a path that the daemon can examine")
+		warn(problem.Unsuitable, Reason(err), "")
 		return found
 	}
 	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
@@ -51,7 +52,7 @@ func (s Source) path(ctx context.Context, path string) Path {
 	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
 	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
 	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
-		warn(problem.Unsuitable, Reason(err), "give a path that the daemon can examine")
+		warn(problem.Unsuitable, Reason(err), "")
 	}
 	found.VolumeID = closest.GetVolumeId()
 	return found
@@ -65,9 +66,9 @@ func (s Source) alive(ctx context.Context, path string) bool {
 	return err != nil || link.GetIsSymlink()
 }
 
-// dangling reports whether a path is a link whose target does not exist. Only the error number
-// distinguishes it from a path that is not a link: ERROR_FILE_NOT_FOUND (2) or
-// ERROR_PATH_NOT_FOUND (3).
+// dangling reports whether a path is a link whose target does not exist: ERROR_FILE_NOT_FOUND or ERROR_PATH_NOT_FOUND. A
+// path that is not a link has another code.
 func dangling(err error) bool {
-	return strings.Contains(err.Error(), "(Windows error 2)") || strings.Contains(err.Error(), "(Windows error 3)")
+	code, _ := failure.WindowsCode(err)
+	return code == 2 || code == 3
 }

@@ -47,7 +47,7 @@ func (n Node) ProblemsOf(m proto.Message) []Problem {
 
 // unseen adds a problem that something is not visible.
 func (n *Node) unseen(text string) {
-	n.addProblem(problem.New(problem.Unseen, problem.Object{Type: problem.Node}, text, "let a csi-proxy of this project serve all groups, see its -api-groups"))
+	n.addProblem(problem.New(problem.Unseen, problem.Object{Type: problem.Node}, text, ""))
 }
 
 // dropRepeatedProblems removes problems of paths that the list of stale mounts repeats.

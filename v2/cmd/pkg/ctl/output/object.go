@@ -18,19 +18,24 @@ type Member struct {
 	Value any
 }
 
-// Fields returns fields of a message as scripts get them. Names are separated by spaces; name=field has another name
-// than its field. A field that can be missing, and is, is null. A list is never null.
-func Fields(m proto.Message, names string) Object {
+// Message returns all fields of a message as scripts get them, by their names in JSON. A field that can be missing, and
+// is, is null. A list is never null. Large numbers stay numbers.
+func Message(m proto.Message) Object {
 	message := m.ProtoReflect()
-	var o Object
-	for name := range strings.FieldsSeq(names) {
-		name, field, renamed := strings.Cut(name, "=")
-		if !renamed {
-			field = name
-		}
-		o = append(o, Member{name, value(message, field)})
+	fields := message.Descriptor().Fields()
+	o := make(Object, fields.Len())
+	for i := range o {
+		o[i] = Member{nameOf(fields.Get(i)), value(message, fields.Get(i))}
 	}
 	return o
+}
+
+// nameOf is the name of a field. Scripts know volumeID.
+func nameOf(field protoreflect.FieldDescriptor) string {
+	if name, ok := strings.CutSuffix(field.JSONName(), "Id"); ok {
+		return name + "ID"
+	}
+	return field.JSONName()
 }
 
 // Set replaces the value of a member.
@@ -42,26 +47,27 @@ func (o Object) Set(name string, value any) {
 	}
 }
 
-// value returns a field by its name in JSON, whose case does not matter: scripts know volumeID.
-func value(message protoreflect.Message, name string) any {
-	fields := message.Descriptor().Fields()
-	for i := range fields.Len() {
-		field := fields.Get(i)
-		switch {
-		case !strings.EqualFold(field.JSONName(), name):
-		case field.IsList():
-			list, all := message.Get(field).List(), []any{}
-			for i := range list.Len() {
-				all = append(all, list.Get(i).Interface())
-			}
-			return all
-		case field.HasPresence() && !message.Has(field):
-			return nil
-		default:
-			return message.Get(field).Interface()
+func value(message protoreflect.Message, field protoreflect.FieldDescriptor) any {
+	single := func(v protoreflect.Value) any {
+		if field.Message() != nil {
+			return Message(v.Message().Interface())
 		}
+		return v.Interface()
 	}
-	panic(string(message.Descriptor().Name()) + " has no field " + name)
+	switch {
+	case field.IsMap():
+		return nil // of answers that commands show in another form
+	case field.IsList():
+		list, all := message.Get(field).List(), []any{}
+		for i := range list.Len() {
+			all = append(all, single(list.Get(i)))
+		}
+		return all
+	case field.HasPresence() && !message.Has(field):
+		return nil
+	default:
+		return single(message.Get(field))
+	}
 }
 
 // MarshalJSON implements json.Marshaler.

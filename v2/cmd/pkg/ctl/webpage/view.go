@@ -297,7 +297,7 @@ func (b *builder) disk(d *extensionv1.Disk) card {
 		}
 		v := b.node.Volume(p.GetVolumeId())
 		if v == nil {
-			c.Details = append(c.Details, strings.TrimSpace(partition+" "+size(sizeOf(p))+" "+p.GetType()))
+			c.Details = append(c.Details, strings.TrimSpace(partition+" "+size(p.SizeBytes)+" "+p.GetType()))
 			continue
 		}
 		shown := b.volume(v)
@@ -317,14 +317,6 @@ func (b *builder) disk(d *extensionv1.Disk) card {
 		fact{"Offline because", d.GetOfflineReason()}, fact{"Device", d.GetDevice()},
 	)
 	return c
-}
-
-// sizeOf returns the size of a partition, or nil if it is not known.
-func sizeOf(p *extensionv1.Partition) *int64 {
-	if p.GetSizeBytes() == 0 { // from the API
-		return nil
-	}
-	return &p.SizeBytes
 }
 
 func facts(all ...fact) []fact {

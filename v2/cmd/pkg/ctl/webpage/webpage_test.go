@@ -49,8 +49,8 @@ func named(name string) inventory.Node {
 		Number: new(uint32(1)), Device: name, SizeBytes: new(int64(20 * gib)), Online: new(true), System: true, PartitionStyle: name, SerialNumber: name, Page83: name,
 		Location: name, Bus: name, Model: name, ScsiAddress: name, NvmeNamespaceId: 1, Eui64: name, Nguid: name, OfflineReason: name,
 		Partitions: []*extensionv1.Partition{
-			{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 16 << 20, Type: name},
-			{Number: 2, OffsetBytes: 17 << 20, SizeBytes: 10 * gib, Type: name, VolumeId: name},
+			{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(int64(16 << 20)), Type: name},
+			{Number: 2, OffsetBytes: new(int64(17 << 20)), SizeBytes: new(int64(10 * gib)), Type: name, VolumeId: name},
 		},
 	}
 	return inventory.Node{

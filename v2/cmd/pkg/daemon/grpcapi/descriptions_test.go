@@ -27,7 +27,7 @@ func (i *slowInspector) Describe(ctx context.Context, _ ...node.Part) (*node.Des
 	i.mu.Unlock()
 	select {
 	case <-time.After(time.Second):
-		return &node.Description{Problems: []string{fmt.Sprint(n)}}, nil
+		return &node.Description{Problems: []node.Problem{{Text: fmt.Sprint(n)}}}, nil
 	case <-ctx.Done():
 		i.mu.Lock()
 		defer i.mu.Unlock()
@@ -51,7 +51,7 @@ func TestDescriptions(t *testing.T) {
 		var wg sync.WaitGroup
 		ask := func(want string, parts ...node.Part) {
 			wg.Go(func() {
-				if got, err := s.describe(t.Context(), parts...); err != nil || got.Problems[0] != want {
+				if got, err := s.describe(t.Context(), parts...); err != nil || got.Problems[0].GetText() != want {
 					t.Errorf("%v, %v, want description %s", got, err, want)
 				}
 			})
@@ -94,7 +94,7 @@ func TestDescriptions_Leave(t *testing.T) {
 		})
 		synctest.Wait()
 		wg.Go(func() {
-			if got, err := s.describe(t.Context()); err != nil || got.Problems[0] != "2" {
+			if got, err := s.describe(t.Context()); err != nil || got.Problems[0].GetText() != "2" {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
@@ -117,7 +117,7 @@ func TestDescriptions_LittleTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		begin := time.Now()
-		if got, err := s.describe(ctx); err != nil || got.Problems[0] != "2" || time.Since(begin) != time.Second {
+		if got, err := s.describe(ctx); err != nil || got.Problems[0].GetText() != "2" || time.Since(begin) != time.Second {
 			t.Errorf("%v, %v after %s", got, err, time.Since(begin))
 		}
 	})

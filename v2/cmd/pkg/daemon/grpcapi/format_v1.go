@@ -7,6 +7,7 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
@@ -42,7 +43,7 @@ func (s flushV1) WriteVolumeCache(ctx context.Context, in *extensionv1.Volume) (
 	response, err := responseOf(s.volumes.WriteVolumeCache(ctx, &volume.WriteVolumeCacheRequest{VolumeID: in.Id, TargetPath: in.MountPaths[0]}))
 	out := &extensionv1.Volume{Id: in.Id}
 	if response.Loss != "" {
-		out.Problems = lineTexts([]string{response.Loss})
+		out.Problems = wireProblems([]node.Problem{{Kind: node.Failure, Object: "cache", Text: response.Loss}})
 	}
 	return out, err
 }

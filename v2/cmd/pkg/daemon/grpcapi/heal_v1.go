@@ -31,7 +31,7 @@ func (s healV1) Heal(ctx context.Context, in *extensionv1.HealRequest) (*extensi
 	if err != nil {
 		return nil, err
 	}
-	out := &extensionv1.HealResponse{Live: uint32(found.Live), Problems: lineTexts(found.Problems)}
+	out := &extensionv1.HealResponse{Live: uint32(found.Live), Problems: wireProblems(found.Problems)}
 	for _, stale := range found.Stale {
 		wire := &extensionv1.Link{
 			Path: wireText(stale.Path), Target: wireText(stale.Target), Stale: lineText(wireText(stale.Cause)),

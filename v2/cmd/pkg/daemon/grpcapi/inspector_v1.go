@@ -52,14 +52,15 @@ func newInspectorV1(s Services) any {
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
 	switch {
-	case len(in.OnlyVolumeIds) == 0:
-	case in.Sessions:
-		found, err := s.inspector.SessionsOf(ctx, in.OnlyVolumeIds...)
+	case len(in.OnlyVolumeIds) > 0 && len(in.OnlySessionsOf) > 0:
+		return nil, winerr.New(winerr.Invalid, "describe node", "", "it has volumes and sessions; ask for either")
+	case len(in.OnlySessionsOf) > 0:
+		found, err := s.inspector.SessionsOf(ctx, in.OnlySessionsOf...)
 		if err != nil {
 			return nil, err
 		}
 		return WireNode(&node.Description{Sessions: found, SessionsListed: true}), nil
-	default:
+	case len(in.OnlyVolumeIds) > 0:
 		found, err := s.inspector.DescribeVolumes(ctx, in.OnlyVolumeIds...)
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeN
 func WireNode(found *node.Description) *extensionv1.Node {
 	out := &extensionv1.Node{
 		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed,
-		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: lineTexts(found.Problems),
+		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: wireProblems(found.Problems),
 		Version: version.String(),
 	}
 	for _, p := range found.Pods {
@@ -99,21 +100,25 @@ func WireNode(found *node.Description) *extensionv1.Node {
 		out.Volumes = append(out.Volumes, &extensionv1.Volume{
 			Id: v.ID, State: string(v.State), FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
-			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
+			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: wireProblems(v.Problems),
 			Dirty: v.Dirty, Damage: string(v.Damage),
 		})
 	}
 	for _, l := range found.Links {
-		out.Links = append(out.Links, &extensionv1.Link{
-			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: lineText(wireText(l.Problem)), Target: wireText(l.Target), Share: wireText(l.Share),
-		})
+		link := &extensionv1.Link{
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
+		}
+		if l.Problem != nil {
+			link.Problem = wireProblems([]node.Problem{*l.Problem})[0]
+		}
+		out.Links = append(out.Links, link)
 	}
 	for _, share := range found.Shares {
 		out.Shares = append(out.Shares, wireShare(share))
 	}
 	for _, s := range found.Sessions {
 		out.Sessions = append(out.Sessions, &extensionv1.Session{
-			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: lineTexts(s.Problems),
+			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: wireProblems(s.Problems),
 		})
 	}
 	return out
@@ -122,7 +127,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 func wireShare(share node.Share) *extensionv1.Share {
 	out := &extensionv1.Share{
 		Remote: wireText(share.Remote), Status: share.Status, Private: share.Private, Answers: share.Answers,
-		Links: wireTexts(share.Links), RemovalWaits: share.RemovalWaits, Problems: lineTexts(share.Problems),
+		Links: wireTexts(share.Links), RemovalWaits: share.RemovalWaits, Problems: wireProblems(share.Problems),
 	}
 	if share.User != nil {
 		out.User = new(wireText(*share.User))
@@ -169,7 +174,7 @@ func wireDisk(d node.Disk) *extensionv1.Disk {
 		Number: d.Number, Device: wireText(d.Path), SizeBytes: d.Size, Online: d.Online, OfflineReason: d.OfflineReason, ReadOnly: d.ReadOnly,
 		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.Serial), Page83: wireText(d.Page83),
 		Bus: d.Bus, Model: wireText(d.Model), NvmeNamespaceId: d.NamespaceID, Eui64: d.EUI64, Nguid: d.NGUID,
-		Health: d.Health, HealthReason: d.HealthReason, Problems: lineTexts(d.Problems),
+		Health: d.Health, HealthReason: d.HealthReason, Problems: wireProblems(d.Problems),
 	}
 	if at := d.Location; at != nil {
 		out.Location = wireText(strings.Join([]string{at.Adapter, at.Bus, at.Target, at.LUNID}, ":"))
@@ -179,7 +184,7 @@ func wireDisk(d node.Disk) *extensionv1.Disk {
 	}
 	for _, p := range d.Partitions {
 		out.Partitions = append(out.Partitions, &extensionv1.Partition{
-			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
+			Number: p.Number, OffsetBytes: &p.Offset, SizeBytes: &p.Size, Type: p.Type, ReadOnly: &p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
 		})
 	}
 	return out
@@ -191,6 +196,15 @@ func wireTexts(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, path := range paths {
 		out[i] = wireText(path)
+	}
+	return out
+}
+
+// wireProblems escapes problems for display: they contain file names, which are not trusted.
+func wireProblems(problems []node.Problem) []*extensionv1.Problem {
+	out := make([]*extensionv1.Problem, len(problems))
+	for i, p := range problems {
+		out[i] = &extensionv1.Problem{Kind: string(p.Kind), WindowsCode: p.WindowsCode, Object: lineText(wireText(p.Object)), Text: lineText(wireText(p.Text))}
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func brokenNode() *extensionv1.Node {
 			{Number: new(uint32(0)), SizeBytes: new(int64(1000)), Online: new(true), PartitionStyle: "GPT"},
 			{Number: new(uint32(1)), SizeBytes: new(int64(1000)), Online: new(false), PartitionStyle: "GPT", Partitions: []*extensionv1.Partition{{Number: 1, VolumeId: "offline"}}},
 			{Number: new(uint32(2)), SizeBytes: new(int64(1000)), Online: new(true), ReadOnly: new(true), PartitionStyle: "GPT"},
-			{Number: new(uint32(3)), Problems: []string{"size, state: no answer in time"}},
+			{Number: new(uint32(3)), Problems: []*extensionv1.Problem{{Kind: extensionv1.ProblemSilence}}},
 		},
 		Volumes: []*extensionv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: extensionv1.VolumeLocked}},
 		Links: []*extensionv1.Link{
@@ -92,8 +92,8 @@ func TestStorage_Series(t *testing.T) {
 	empty := storageLines(t, m)
 	for i := range 500 {
 		name := strconv.Itoa(i)
-		node.Disks = append(node.Disks, &extensionv1.Disk{SerialNumber: name, Problems: []string{name}})
-		node.Volumes = append(node.Volumes, &extensionv1.Volume{Id: name, FileSystem: name, Problems: []string{name}})
+		node.Disks = append(node.Disks, &extensionv1.Disk{SerialNumber: name, Problems: []*extensionv1.Problem{{Text: name}}})
+		node.Volumes = append(node.Volumes, &extensionv1.Volume{Id: name, FileSystem: name, Problems: []*extensionv1.Problem{{Text: name}}})
 		node.Shares = append(node.Shares, &extensionv1.Share{Remote: name, Status: name})
 		node.Links = append(node.Links, &extensionv1.Link{Path: name, Stale: name})
 	}
