@@ -12,6 +12,7 @@ var knownFaults = []struct{ invariant, says, after, what string }{
 	{"I5", ": offline disk", "hangs", "a disk that begins to hang when it is taken offline, after the flush, keeps its volume staged until it answers"},
 	{"I5", "earlier call to reach a file", "hangs", "a question that follows a mounted folder to a disk that hangs keeps those about the folder itself waiting, and so Unstage"},
 	{"I5", "stage took", "hangs", "a LUN that hangs holds the lock of its target in Unstage, for which other LUNs wait"},
+	{"I4", "mapping of", "nothing answers", "a search for links that the node did not answer is not repeated for ten minutes, and a driver that is not the mounter's asks once: the mapping stays until the next removal on its server"},
 }
 
 // known says which known fault, or limit, a run has met, or nothing.
