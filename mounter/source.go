@@ -156,9 +156,6 @@ func (d Disk) release(ctx context.Context, m *Mounter, path string, request Unst
 			return err
 		}
 	}
-	if len(volumes) == 1 {
-		disk.is.VolumeID = volumes[0]
-	}
 	_, err = m.letGo(ctx, disk, path, request.Offline)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -213,11 +214,25 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 	if err == nil && readOnly {
 		err = m.makeWritable(ctx, same)
 	}
-	if err != nil && loss != "" && ctx.Err() == nil {
+	silent := m.isSilent(path, err)
+	if err != nil && (loss != "" || silent) && ctx.Err() == nil {
 		log.Error(err, "Disk stays as it is, because it has failed; what was written last may be lost", "disk", number, "path", path, "flush", loss)
 		return false, nil
 	}
 	return false, m.unlessGone(ctx, number, err)
+}
+
+// silenceLimit is how long a disk may not answer before it is left as it is. What a daemon counts as lost waits as long.
+const silenceLimit = 6 * time.Minute
+
+// isSilent reports whether a disk could not go offline for silenceLimit, given the result of the last attempt.
+func (m *Mounter) isSilent(path string, err error) bool {
+	if failure.ClassOf(err) != failure.Unavailable {
+		m.silent.Delete(pathKey(path))
+		return false
+	}
+	since, _ := m.silent.LoadOrStore(pathKey(path), time.Now())
+	return time.Since(since.(time.Time)) >= silenceLimit //nolint:forcetypeassert // no other is stored
 }
 
 // flush writes what is cached for the volume at a path, unless the volume is gone.

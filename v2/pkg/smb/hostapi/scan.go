@@ -57,10 +57,10 @@ func (e ended) passes(now time.Duration) bool {
 	return e.err != nil && e.pause() == scanRetry && now-e.since < scanFailing
 }
 
-// pause is how long to wait after a scan that did not finish. After one that hit a limit, the
-// next would hit it, too; other failures pass.
+// pause is how long to wait after a scan that did not finish. After one that hit a limit, the next would hit it, too;
+// other failures pass. Of time, a scan can also run out because a directory answers slowly.
 func (e ended) pause() time.Duration {
-	if errors.Is(e.err, errTooManyFiles) || errors.Is(e.err, context.DeadlineExceeded) {
+	if errors.Is(e.err, errTooManyFiles) || errors.Is(e.err, context.DeadlineExceeded) && e.at-e.since >= scanFailing {
 		return scanPause
 	}
 	return scanRetry

@@ -164,9 +164,6 @@ func (b boundHost) FlushToUnmount(volumeID, path string) (loss string, err error
 		}
 		defer entry.Close()
 		if at.missing || at.ordinary() {
-			if stuck, found := h.m.StuckChange(ctx, string(w.volume.Device())); found && stuck.Silent >= silenceLimit {
-				return lossError{stuck}
-			}
 			return nil
 		}
 		if err := h.checkShown(ctx, w, at); err != nil {
