@@ -26,6 +26,8 @@ var faults = []struct{ name, file, from, to string }{
 	{"a failing flush", "pkg/volume/hostapi/flush.go", "case winerr.IODevice, ", "case "},
 	{"absent is gone", "internal/host/lostvolume/lostvolume.go", "notReady != \"\" || search.Value.Volumes[id]", `notReady == "-"`},
 	{"others are offline", "internal/host/lostvolume/storage.go", "case attributes.Offline && named:", "case attributes.Offline && named && id.Number == 0:"},
+	{"no record", "../mounter/begun.go", "bool { return strings.Contains(", `bool { return path == "" && strings.Contains(`},
+	{"two that leave", "../mounter/iscsi.go", "!other.leaves && ", ""},
 }
 
 var fault = flag.String("fault", "", "look for seeds that find the mended fault of this `name`, or for all")
