@@ -61,13 +61,13 @@ func (m *Mounter) begin(ctx context.Context, path string, source Source, readOnl
 // recall returns what begin has remembered, also in an earlier process.
 func (m *Mounter) recall(ctx context.Context, path string) (begun, error) {
 	if before, ok := m.begun.Load(pathKey(path)); ok {
-		return before.(begun), nil //nolint:forcetypeassert // begin and leaves store no other
+		return before.(begun), nil
 	}
 	text, problem, err := m.node.record(ctx, path)
-	switch class := failure.ClassOf(err); {
-	case class == failure.Unsupported || err == nil && text+problem == "":
+	switch {
+	case isUnimplemented(err) || err == nil && text+problem == "":
 		return begun{}, nil
-	case class == failure.Unavailable || class == failure.Busy || ctx.Err() != nil:
+	case passes(ctx, err):
 		return begun{}, err
 	case err != nil:
 		problem = err.Error()
@@ -108,7 +108,7 @@ func (m *Mounter) isForWriting(ctx context.Context, path string) bool {
 // leaves notes that the volume at a path needs its target no more, which is locked.
 func (m *Mounter) leaves(path string) {
 	if value, ok := m.begun.Load(pathKey(path)); ok {
-		left := value.(begun) //nolint:forcetypeassert // begin and recall store no other
+		left := value.(begun)
 		left.leaves = true
 		m.begun.Store(pathKey(path), left)
 	}
@@ -117,8 +117,10 @@ func (m *Mounter) leaves(path string) {
 // end forgets what recall has returned.
 func (m *Mounter) end(ctx context.Context, path string, before begun) error {
 	if before.kept {
-		if err := m.node.setRecord(ctx, path, ""); err != nil {
+		if err := m.node.setRecord(ctx, path, ""); passes(ctx, err) {
 			return err
+		} else if err != nil {
+			klog.FromContext(ctx).Info("The record of a volume stays", "path", path, "reason", err.Error())
 		}
 	}
 	m.begun.Delete(pathKey(path))
@@ -127,9 +129,19 @@ func (m *Mounter) end(ctx context.Context, path string, before begun) error {
 
 // drop is end for a volume that is not staged and will not be unstaged.
 func (m *Mounter) drop(ctx context.Context, path string) {
-	if err := m.end(ctx, path, begun{kept: true}); err != nil {
+	before, err := m.recall(ctx, path)
+	if err == nil {
+		err = m.end(ctx, path, before)
+	}
+	if err != nil {
 		klog.FromContext(ctx).Info("The record of a volume stays", "path", path, "reason", err.Error())
 	}
+}
+
+// passes reports whether a repetition may not meet an error. Others keep no volume.
+func passes(ctx context.Context, err error) bool {
+	class := failure.ClassOf(err)
+	return class == failure.Unavailable || class == failure.Busy || err != nil && ctx.Err() != nil
 }
 
 // isBelowPlugins reports whether the kubelet stages volumes at a path, so that there can be a record.

@@ -132,7 +132,7 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	}
 	id, err := m.prepare(ctx, disk, path, there, request)
 	if err != nil {
-		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
+		if failure.ClassOf(err) == failure.InUse && there == "" { // the disk is not ours
 			m.drop(ctx, path)
 		}
 		return Staged{}, err

@@ -3,6 +3,7 @@ package mountertest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -149,5 +150,29 @@ func TestUnstage_LinksUnknown(t *testing.T) {
 		k.wantClass("at first", k.unstage(), failure.Unavailable, "a pod may use the volume")
 		time.Sleep(time.Minute) // of the clock of synctest
 		k.must(k.unstage())
+	})
+}
+
+// TestRecord_Unusable: a record that cannot be read, or removed, keeps no volume.
+func TestRecord_Unusable(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.stage())
+		tree := strings.Fields(k.node.Tree(records))
+		file := tree[slices.IndexFunc(tree, func(word string) bool { return strings.HasSuffix(word, ".json") })]
+		k.restart()
+		k.must(k.node.WriteFile(file, "{"))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
+		if k.node.Exists(file) || k.node.Exists(staging) {
+			k.t.Errorf("there is %s", k.node.Tree(records))
+		}
+		k.must(k.stage())
+		k.restart()
+		fault, err := k.node.Inject(winsim.Fault{Object: file, Error: 1117})
+		k.must(err)
+		defer fault.Remove()
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
+		if k.node.Exists(staging) || fault.Hits() == 0 {
+			k.t.Errorf("the volume stays, after %d faults", fault.Hits())
+		}
 	})
 }

@@ -986,7 +986,7 @@ type PathsClient interface {
 	// FailedPrecondition for a file, a link or a mounted folder, and NotFound if nothing has this name.
 	ListDirectory(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Directory, error)
 	// SetRecord keeps a text about a staging path below the kubelet's folder plugins, as
-	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns Unimplemented for other paths.
+	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns InvalidArgument for other paths.
 	SetRecord(ctx context.Context, in *Record, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// GetRecord returns the text, none if there is none, or why it cannot be used.
 	GetRecord(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Record, error)
@@ -1054,7 +1054,7 @@ type PathsServer interface {
 	// FailedPrecondition for a file, a link or a mounted folder, and NotFound if nothing has this name.
 	ListDirectory(context.Context, *Path) (*Directory, error)
 	// SetRecord keeps a text about a staging path below the kubelet's folder plugins, as
-	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns Unimplemented for other paths.
+	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns InvalidArgument for other paths.
 	SetRecord(context.Context, *Record) (*emptypb.Empty, error)
 	// GetRecord returns the text, none if there is none, or why it cannot be used.
 	GetRecord(context.Context, *Path) (*Record, error)

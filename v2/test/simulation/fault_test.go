@@ -28,6 +28,8 @@ var faults = []struct{ name, file, from, to string }{
 	{"late unmount", "pkg/volume/hostapi/unmount.go", "if !queue.Awaited(ctx) {", "if !queue.Awaited(ctx) && w.path == \"\" {"},
 	{"a path hangs with its target", "internal/win/hang.go", "at.Object += winpath.Separator", "at.Object += \"\""},
 	{"others are offline", "internal/host/lostvolume/storage.go", "case attributes.Offline && named:", "case attributes.Offline && named && id.Number == 0:"},
+	{"no record", "../mounter/begun.go", "bool { return strings.Contains(", `bool { return path == "" && strings.Contains(`},
+	{"two that leave", "../mounter/iscsi.go", "!other.leaves && ", ""},
 }
 
 var fault = flag.String("fault", "", "look for seeds that find the mended fault of this `name`, or for all")

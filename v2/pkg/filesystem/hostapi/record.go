@@ -41,7 +41,7 @@ func recordAt(op, path string) (dir, name string, err error) {
 			return dir, hex.EncodeToString(sum[:]) + ".json", nil
 		}
 	}
-	return "", "", winerr.New(winerr.Unsupported, op, path, `it is not below the kubelet's folder "plugins", beside which records are`)
+	return "", "", winerr.New(winerr.Invalid, op, path, `it is not below the kubelet's folder "plugins", beside which records are`)
 }
 
 func decodeRecord(text string) (r record, problem string) {

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestRecord(t *testing.T) {
 	}
 
 	for path, text := range map[string]string{kubelet: `{}`, kubelet + `\plugins`: `{}`, `C:\pods\1`: `{}`} {
-		if err := host.SetRecord(path, text); !errors.Is(err, errors.ErrUnsupported) {
+		if err := host.SetRecord(path, text); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
