@@ -40,6 +40,14 @@ func during(op, object string, err error) error {
 	return &nodeError{class: failure.ClassOf(err), code: code, text: prefix(op, object) + text, err: err}
 }
 
+// duringAt is during for a volume that should be at a path. At one that no volume can have it is not found, as CSI says.
+func duringAt(op, path string, err error) error {
+	if err = during(op, path, err); failure.ClassOf(err) == failure.Invalid && path != "" {
+		return &nodeError{class: failure.NotFound, text: err.Error()}
+	}
+	return err
+}
+
 func prefix(op, object string) string { return strings.TrimSpace(op+" "+object) + ": " }
 
 func (e *nodeError) Error() string        { return e.text }

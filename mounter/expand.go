@@ -1,6 +1,7 @@
 package mounter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -31,10 +32,10 @@ type Expanded struct {
 func (m *Mounter) Expand(ctx context.Context, volumePath string, requiredBytes int64) (Expanded, error) {
 	path, err := m.path(volumePath)
 	if err != nil {
-		return Expanded{}, during(opExpand, volumePath, err)
+		return Expanded{}, duringAt(opExpand, volumePath, err)
 	}
 	sizes, err := m.expand(ctx, path, requiredBytes)
-	return sizes, during(opExpand, path, err)
+	return sizes, duringAt(opExpand, path, err)
 }
 
 func (m *Mounter) expand(ctx context.Context, path string, required int64) (Expanded, error) {
@@ -102,11 +103,16 @@ func (m *Mounter) volumeAt(ctx context.Context, path string) (string, error) {
 	case linkErr != nil && !errors.Is(linkErr, fs.ErrNotExist):
 		return "", linkErr
 	}
-	// A link to a share leads nowhere while its server does not answer.
-	if _, spaceErr := m.node.pathSpace(ctx, path); spaceErr != nil && !errors.Is(spaceErr, fs.ErrNotExist) && !cannotTell(spaceErr) {
-		return "", spaceErr
+	return "", cmp.Or(m.whyDead(ctx, path), err)
+}
+
+// whyDead returns why a path leads nowhere that may be a link to a share: its server may not answer.
+func (m *Mounter) whyDead(ctx context.Context, path string) error {
+	_, err := m.node.pathSpace(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || cannotTell(err) {
+		return nil
 	}
-	return "", err
+	return err
 }
 
 // resizeSlack is how much of a disk can be left of a volume that fills it: the partition table at
@@ -119,10 +125,10 @@ const resizeSlack = 130 << 20
 func (m *Mounter) NeedsResize(ctx context.Context, volumePath string) (bool, error) {
 	path, err := m.path(volumePath)
 	if err != nil {
-		return false, during(opResize, volumePath, err)
+		return false, duringAt(opResize, volumePath, err)
 	}
 	needs, err := m.needsResize(ctx, path)
-	return needs, during(opResize, path, err)
+	return needs, duringAt(opResize, path, err)
 }
 
 func (m *Mounter) needsResize(ctx context.Context, path string) (bool, error) {

@@ -14,7 +14,8 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// reportLimit is how long Stage waits for a report: a service that hangs must not keep a volume from its pod.
+// reportLimit is how long Stage waits for a report, and Condition for each answer: a service that hangs must not keep a
+// volume from its pod, and what hangs is a condition.
 const reportLimit = 5 * time.Second
 
 // reportHealth logs what is wrong with a volume that is mounted next. It fails only if the caller has left.
@@ -43,7 +44,7 @@ func (m *Mounter) reportHealth(ctx context.Context, id string) error {
 }
 
 // Condition is how a volume is, made for VolumeCondition of CSI's NodeGetVolumeStats, which kubelet reads, and for
-// NodeGetVolumeHealth, which replaces it in CSI 1.13.
+// NodeGetVolumeHealth, which replaces it in CSI 1.13; modules of CSI up to v1.12 have VolumeCondition.
 type Condition struct {
 	// Abnormal means that the volume needs care.
 	Abnormal bool
@@ -82,19 +83,19 @@ func lost(reason, message string) Condition {
 }
 
 // Condition returns how the volume at a path is: where it is staged, a pod's link to it, or a link to a share. It
-// asks the node at most three times. What does not answer is a condition; an error means that nothing is known, as
+// asks the node at most three times. What does not answer within five seconds is a condition; an error means that nothing is known, as
 // after the end of ctx. It matches fs.ErrNotExist if there is no such path.
 func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, error) {
 	path, err := m.path(volumePath)
 	if err != nil {
-		return Condition{}, during(opCondition, volumePath, err)
+		return Condition{}, duringAt(opCondition, volumePath, err)
 	}
 	condition, err := m.conditionAt(ctx, path)
 	switch {
 	case ctx.Err() != nil:
-		return Condition{}, during(opCondition, path, ctx.Err())
+		return Condition{}, duringAt(opCondition, path, ctx.Err())
 	case err != nil && (cannotTell(err) || errors.Is(err, fs.ErrNotExist)):
-		return Condition{}, during(opCondition, path, err)
+		return Condition{}, duringAt(opCondition, path, err)
 	case err != nil:
 		condition = lost(ReasonNoAnswer, failure.Message(err))
 	case !condition.Abnormal && condition.Message == "":
@@ -103,8 +104,15 @@ func (m *Mounter) Condition(ctx context.Context, volumePath string) (Condition, 
 	return condition, nil
 }
 
+// soon asks about an object, and waits no longer than reportLimit.
+func soon[T any](ctx context.Context, object string, ask func(context.Context, string) (T, error)) (T, error) {
+	limited, cancel := context.WithTimeout(ctx, reportLimit)
+	defer cancel()
+	return ask(limited, object)
+}
+
 func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, error) {
-	id, err := m.node.mountedAt(ctx, path)
+	id, err := soon(ctx, path, m.node.mountedAt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m.shareCondition(ctx, path)
 	}
@@ -112,7 +120,7 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 		return Condition{}, err
 	}
 	var c Condition
-	health, err := m.node.vols.Health(ctx, id)
+	health, err := soon(ctx, id, m.node.vols.Health)
 	switch {
 	case err == nil:
 		c.health(health)
@@ -123,10 +131,10 @@ func (m *Mounter) conditionAt(ctx context.Context, path string) (Condition, erro
 	default:
 		return Condition{}, err
 	}
-	if _, writes := m.writable.Load(strings.ToLower(id)); health.ReadOnly && writes {
+	if health.ReadOnly && m.isForWriting(ctx, path) {
 		c.add(ReasonReadOnly, "the volume has become read-only")
 	}
-	usage, err := m.node.volumeSpace(ctx, id)
+	usage, err := soon(ctx, id, m.node.volumeSpace)
 	c.space(usage)
 	return c, err
 }
@@ -154,11 +162,11 @@ func (c *Condition) unsure(unknown []string) {
 
 // shareCondition is about a link to a share, or a path at which nothing is mounted.
 func (m *Mounter) shareCondition(ctx context.Context, path string) (Condition, error) {
-	live, err := m.node.isLiveLink(ctx, path)
+	live, err := soon(ctx, path, m.node.isLiveLink)
 	if err != nil {
 		return Condition{}, err
 	}
-	usage, err := m.node.pathSpace(ctx, path)
+	usage, err := soon(ctx, path, m.node.pathSpace)
 	var c Condition
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !live:

@@ -3,7 +3,6 @@ package mounter
 import (
 	"context"
 	"io/fs"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -56,7 +55,7 @@ func (a askedFiles) IsSymlink(context.Context, *filesystem.IsSymlinkRequest) (*f
 func TestCondition_Costs(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		a := &asked{share: share}
-		m := &Mounter{node: &node{vols: a, files: askedFiles{asked: a}}, closed: &atomic.Bool{}, writable: &sync.Map{}}
+		m := &Mounter{node: &node{vols: a, files: askedFiles{asked: a}}, closed: &atomic.Bool{}}
 		if is, err := m.Condition(t.Context(), `C:\var\lib\kubelet\pods\1`); err != nil || is.Abnormal == share || a.n > 3 {
 			t.Errorf("share %v: %+v, %v after %d questions", share, is, err, a.n)
 		}

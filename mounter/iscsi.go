@@ -118,7 +118,7 @@ const anyPortal = "localhost"
 func isMPIO(device string) bool { return strings.HasPrefix(strings.ToLower(device), `\\?\mpio#`) }
 
 func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
-	there, err := m.checkFree(ctx, path)
+	there, err := m.checkFree(ctx, path, request)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -127,12 +127,15 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
-	m.begin(path, s)
+	err = m.begin(ctx, path, s, request.ReadOnly)
 	unlock()
+	if err != nil {
+		return Staged{}, err
+	}
 	disk, paths, err := m.connect(ctx, s)
 	if err != nil {
 		if failure.ClassOf(err) == failure.Invalid { // Windows was not asked
-			m.end(path)
+			m.drop(ctx, path)
 		}
 		return Staged{}, err
 	}
@@ -261,7 +264,11 @@ func (m *Mounter) logInAt(ctx context.Context, s ISCSI, text string) error {
 	if err := m.node.addPortal(ctx, at); err != nil {
 		return err
 	}
-	return m.node.logIn(ctx, at, s.Target, s.CHAP)
+	if err = m.node.logIn(ctx, at, s.Target, s.CHAP); errors.Is(err, fs.ErrNotExist) {
+		code, _ := failure.WindowsCode(err)
+		return &nodeError{class: failure.NotFound, code: code, text: prefix("log in to", s.Target) + "the portal does not have it, or not for this node; check the name of the target, and which initiators it admits"}
+	}
+	return err
 }
 
 // addPaths logs in through the portals that have no session, and returns how many sessions there are. A portal that does
@@ -359,6 +366,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 		return err
 	}
 	defer unlock()
+	m.leaves(path)
 	sessions, err := m.node.machine.SessionsOf(ctx, target)
 	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
 		return unlessUnknown(ctx, err)
@@ -366,9 +374,9 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 	return ignoreMissing(m.node.logOut(ctx, target))
 }
 
-// letGoTarget is letGo for a disk that may be of an iSCSI target: if nothing else uses the target, the disk goes offline
-// and the target is logged out of.
-func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id string, offline bool) error {
+// takeDown is letGo and unmount. If the disk is of an iSCSI target that nothing else uses, the disk goes offline and the
+// target is logged out of. Volumes of a target are unmounted one after the other, so that the last one sees that it is.
+func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, offline bool) error {
 	name := strconv.FormatUint(uint64(number), 10)
 	sessions, err := m.node.machine.SessionsOf(ctx, name)
 	if err = unlessUnknown(ctx, err); err != nil {
@@ -376,7 +384,12 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	}
 	disk := foundDisk{number: number, is: diskapi.MustBe{VolumeID: id}}
 	if len(sessions) == 0 {
-		_, err := m.letGo(ctx, disk, path, offline)
+		if _, err := m.letGo(ctx, disk, path, offline); err != nil {
+			return err
+		}
+		return m.node.unmount(ctx, id, path)
+	}
+	if _, err := m.flush(ctx, id, path); err != nil { // a LUN that hangs keeps no other one of its target
 		return err
 	}
 	target := sessions[0].Target
@@ -388,16 +401,23 @@ func (m *Mounter) letGoTarget(ctx context.Context, number uint32, path, id strin
 	leave := m.mayLeave(ctx, sessions, path, &number)
 	if leave {
 		paths, err := m.pathsOf(ctx, number)
-		if err != nil {
-			return m.unlessGone(ctx, number, err)
+		if err := m.unlessGone(ctx, number, err); err != nil {
+			return err
 		}
 		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
 	}
-	if stays, err := m.letGo(ctx, disk, path, offline || leave); err != nil || !leave || stays {
+	stays, err := m.letGo(ctx, disk, path, offline || leave)
+	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
-	return ignoreMissing(m.node.logOut(ctx, target))
+	m.leaves(path)
+	if leave && !stays {
+		klog.FromContext(ctx).V(4).Info("Logging out", "target", target, "path", path)
+		if err := ignoreMissing(m.node.logOut(ctx, target)); err != nil {
+			return err
+		}
+	}
+	return m.node.unmount(ctx, id, path)
 }
 
 // mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged, as far as other
@@ -419,13 +439,14 @@ const userLimit = 2 * time.Second
 // userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
 // another volume must not fail because of it.
 func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
-	m.begun.Range(func(key, source any) bool {
+	m.begun.Range(func(key, value any) bool {
 		at := fmt.Sprint(key)
-		other, ok := source.(ISCSI)
-		sameTarget := ok && strings.EqualFold(other.Target, sessions[0].Target)
+		other, _ := value.(begun)
+		iscsi, ok := other.source.(ISCSI)
+		sameTarget := ok && strings.EqualFold(iscsi.Target, sessions[0].Target)
 		elsewhere := path != "" && at != pathKey(path)
-		if sameTarget && elsewhere && m.locks.isHeld(at) {
-			user = "a volume is being staged at " + at
+		if sameTarget && elsewhere && !other.leaves && m.locks.isHeld(at) {
+			user = "a volume is being staged or unstaged at " + at
 		}
 		return user == ""
 	})

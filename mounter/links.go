@@ -1,12 +1,14 @@
 package mounter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -20,6 +22,7 @@ type links struct {
 	mu       sync.Mutex
 	sources  map[string]string // by link, as pathKey returns it: the path that it leads to
 	searched map[string]bool   // by directory of the kubelet
+	failing  map[string]time.Time
 }
 
 func (l *links) add(link, source string) {
@@ -62,10 +65,18 @@ func (l *links) begin(dir string) bool {
 	return !l.searched[dir]
 }
 
-func (l *links) failed(dir string) {
+// failed notes that a search has failed, and returns for how long searches have.
+func (l *links) failed(dir string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.searched, dir)
+	if l.failing == nil {
+		l.failing = map[string]time.Time{}
+	}
+	if l.failing[dir].IsZero() {
+		l.failing[dir] = time.Now()
+	}
+	return time.Since(l.failing[dir])
 }
 
 // isBelow reports whether a path is another one, or below it.
@@ -101,7 +112,7 @@ func leadsBelow(path, target string) bool {
 
 // searchLinks looks, once, for the links that the kubelet had made for pods before this process began:
 // pods\UID\volumes\kubernetes.io~csi\NAME\mount. They are beside plugins\, where it stages volumes. What cannot be
-// searched is no reason to keep a volume for ever.
+// searched keeps a volume, but not for ever.
 func (m *Mounter) searchLinks(ctx context.Context, staging string) error {
 	at := strings.Index(strings.ToLower(staging), `\plugins\`)
 	if at < 0 {
@@ -117,10 +128,14 @@ func (m *Mounter) searchLinks(ctx context.Context, staging string) error {
 		return nil
 	}
 	err = m.searchPods(ctx, root+`\pods`)
-	if err != nil && !cannotTell(err) {
-		m.links.failed(pathKey(root))
-		klog.FromContext(ctx).Info("Cannot search for links of pods, so those of an earlier process do not count", "directory", root, "reason", err.Error())
+	if err == nil || cannotTell(err) {
+		return ctx.Err()
 	}
+	const enough = time.Minute
+	if m.links.failed(pathKey(root)) < enough {
+		return newError(failure.Unavailable, "look for links of pods to", staging, "%s; a pod may use the volume, so try again", failure.Message(err))
+	}
+	klog.FromContext(ctx).Info("Cannot search for links of pods, so those of an earlier process do not count", "directory", root, "reason", err.Error())
 	return ctx.Err()
 }
 
@@ -137,18 +152,24 @@ func (m *Mounter) searchPods(ctx context.Context, pods string) error {
 	})
 }
 
-// eachIn calls do for the folders and links in a directory, which need not exist.
+// eachIn calls do for the folders and links in a directory, which need not exist. It goes on after a failure, and returns
+// the first.
 func (m *Mounter) eachIn(ctx context.Context, dir string, do func(path, target string) error) error {
-	entries, _, err := m.node.list(ctx, dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	entries, complete, first := m.node.list(ctx, dir)
+	switch {
+	case errors.Is(first, fs.ErrNotExist):
 		return nil
+	case first == nil && !complete:
+		first = newError(failure.Unavailable, "list", dir, "it has too many entries")
 	}
 	for _, entry := range entries {
-		if entry.Type == fsapi.SubdirectoryEntry || entry.Type == fsapi.LinkEntry {
-			if err := do(dir+`\`+entry.Name, entry.Target); err != nil {
-				return err
-			}
+		at := dir + `\` + entry.Name
+		switch entry.Type {
+		case fsapi.SubdirectoryEntry, fsapi.LinkEntry:
+			first = cmp.Or(first, do(at, entry.Target))
+		case fsapi.OtherEntry:
+			first = cmp.Or(first, newError(failure.Unavailable, "look at", at, "it cannot be read"))
 		}
 	}
-	return err
+	return first
 }

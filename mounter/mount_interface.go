@@ -140,8 +140,11 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 		return err
 	}
 	m.links.forget(path)
-	m.end(path)
-	return nil
+	before, err := m.recall(ctx, path)
+	if err != nil {
+		return err
+	}
+	return m.end(ctx, path, before)
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'

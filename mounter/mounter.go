@@ -39,11 +39,7 @@ type Mounter struct {
 	closed *atomic.Bool
 	links  *links
 	mutual *mutualSecret
-	// begun are the sources of the volumes that Stage has begun to stage, by path. With them Unstage also undoes a
-	// call of Stage that was interrupted before anything was at the path.
-	begun *sync.Map
-	// writable are the volumes that Stage has mounted for writing, by id in lower case.
-	writable *sync.Map
+	begun  *sync.Map // by path
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
 	ctx context.Context //nolint:containedctx // mount.Interface is published without
 }
@@ -66,7 +62,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, writable: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

@@ -121,6 +121,15 @@ type foundDisk struct {
 	keys   nodeapi.Query // by which a disk was found that has no name: another daemon than ours does not say more
 }
 
+// source is the disk by what it is, rather than by where it was found: after a restart another one can be there.
+func (d foundDisk) source(keys Source) Source {
+	is := Disk{Path: d.is.Device, Serial: d.is.Serial, Page83: d.is.Page83}
+	if is == (Disk{}) {
+		return keys
+	}
+	return is
+}
+
 // isAnother reports whether an error can mean that another disk has the number now, or none.
 func isAnother(err error) bool {
 	class := failure.ClassOf(err)
@@ -278,6 +287,23 @@ func (n *node) isLiveLink(ctx context.Context, path string) (bool, error) {
 func (n *node) list(ctx context.Context, dir string) ([]fsapi.DirectoryEntry, bool, error) {
 	response, err := responseOf(n.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: dir}))
 	return response.Entries, !response.Truncated, err
+}
+
+// record returns the record of a path, or what is wrong with it.
+func (n *node) record(ctx context.Context, path string) (text, problem string, err error) {
+	if !isBelowPlugins(path) {
+		return "", "", nil
+	}
+	response, err := responseOf(n.files.GetRecord(ctx, &filesystem.GetRecordRequest{Path: path}))
+	return response.Record, response.Problem, err
+}
+
+// setRecord keeps a record, or removes it if it is empty.
+func (n *node) setRecord(ctx context.Context, path, text string) error {
+	if !isBelowPlugins(path) {
+		return nil
+	}
+	return errOf(n.files.SetRecord(ctx, &filesystem.SetRecordRequest{Path: path, Record: text}))
 }
 
 func (n *node) makeDir(ctx context.Context, path string) error {

@@ -81,8 +81,8 @@ func (m *Mounter) emptyEntryAt(ctx context.Context, path string) (pathEntry, err
 }
 
 // checkFree fails unless a volume of a disk can be mounted at a path. It returns the volume that is mounted there, which
-// may be the same one.
-func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, err error) {
+// may be the same one, but not read-only for a request to write.
+func (m *Mounter) checkFree(ctx context.Context, path string, request StageRequest) (volume string, err error) {
 	at, err := m.emptyEntryAt(ctx, path)
 	if err != nil {
 		return "", err
@@ -91,7 +91,11 @@ func (m *Mounter) checkFree(ctx context.Context, path string) (volume string, er
 	case "", fsapi.SubdirectoryEntry:
 		return "", nil
 	case fsapi.MountEntry:
-		return at.target, nil
+		before, err := m.recall(ctx, path)
+		if before.readOnly && !request.ReadOnly {
+			err = newError(failure.Exists, "look at", path, "a volume is staged there read-only; unstage it first")
+		}
+		return at.target, err
 	case fsapi.LinkEntry:
 		return "", newError(failure.Exists, "look at", path, "it is a link, perhaps of another volume; unstage that volume first")
 	default:
@@ -124,7 +128,9 @@ func errForeign(op, path, what string, code uint32) error {
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
 const (
 	errorDirNotEmpty = 145 // ERROR_DIR_NOT_EMPTY
-	errorDirectory   = 267 // ERROR_DIRECTORY: the name is not that of a folder
+	// ERROR_DEVICE_NOT_CONNECTED: of a flush it is a failure, because a volume that is gone has no flush.
+	errorDeviceNotConnected = 1167
+	errorDirectory          = 267 // ERROR_DIRECTORY: the name is not that of a folder
 )
 
 // remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can

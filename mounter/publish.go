@@ -50,6 +50,9 @@ func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
 		return err
 	}
 	if !live {
+		if err := m.whyDead(ctx, staging); err != nil {
+			return err
+		}
 		return newError(failure.InUse, "look at", staging, "no volume is staged there, or it cannot be reached; stage the volume first")
 	}
 	return nil

@@ -21,7 +21,9 @@ func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error 
 			return err
 		}
 	}
-	m.begin(path, share)
+	if err := m.begin(ctx, path, share, false); err != nil {
+		return err
+	}
 	err := m.node.mapShare(ctx, share, path)
 	if !errors.Is(err, fs.ErrExist) {
 		return err

@@ -116,7 +116,7 @@ func (d Disk) check(r StageRequest) error {
 }
 
 func (d Disk) stage(ctx context.Context, m *Mounter, path string, request StageRequest) (Staged, error) {
-	there, err := m.checkFree(ctx, path)
+	there, err := m.checkFree(ctx, path, request)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -156,6 +156,9 @@ func (d Disk) release(ctx context.Context, m *Mounter, path string, request Unst
 			return err
 		}
 	}
+	if len(volumes) == 1 {
+		disk.is.VolumeID = volumes[0]
+	}
 	_, err = m.letGo(ctx, disk, path, request.Offline)
 	return err
 }
@@ -164,6 +167,8 @@ func (s SMB) check(r StageRequest) error {
 	switch {
 	case s.Remote == "":
 		return newError(failure.Invalid, opCheck, "", `the share has no name; set Remote to \\server\share`)
+	case !isRemote(s.Remote):
+		return newError(failure.Invalid, opCheck, "", `%.250q is not a share; set Remote to \\server\share`, s.Remote)
 	case r.FSType != "":
 		return newError(failure.Invalid, opCheck, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
 	case r.Format != FormatOptions{}:

@@ -23,7 +23,7 @@ type StageRequest struct {
 	FSType string
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
-	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
+	// ReadOnly says that reading suffices, and makes the disk read-only while it is staged: Windows does not write to it, not even
 	// to mount its file system. The disk must have a file system, and must not be mounted for
 	// writing at another path. A share cannot be read-only here: its server says who can write.
 	ReadOnly bool
@@ -123,11 +123,17 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 		}
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
-	m.begin(path, request.Source)
+	source := request.Source
+	if _, ok := source.(Disk); ok {
+		source = disk.source(source)
+	}
+	if err := m.begin(ctx, path, source, request.ReadOnly); err != nil {
+		return Staged{}, err
+	}
 	id, err := m.prepare(ctx, disk, path, there, request)
 	if err != nil {
 		if failure.ClassOf(err) == failure.InUse { // the disk is not ours
-			m.end(path)
+			m.drop(ctx, path)
 		}
 		return Staged{}, err
 	}
@@ -137,16 +143,8 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	if err := m.node.mount(ctx, id, path); err != nil {
 		return Staged{}, err
 	}
-	if !request.ReadOnly {
-		m.writable.Store(strings.ToLower(id), true)
-	}
 	return Staged{DiskNumber: number, VolumeID: id}, nil
 }
-
-// begin remembers the source of a volume, until end.
-func (m *Mounter) begin(path string, source Source) { m.begun.Store(pathKey(path), source.keys()) }
-
-func (m *Mounter) end(path string) { m.begun.Delete(pathKey(path)) }
 
 // find returns a disk. One that was just attached may need a rescan to be seen.
 func (m *Mounter) find(ctx context.Context, disk Disk) (foundDisk, error) {
@@ -185,6 +183,9 @@ func (m *Mounter) prepare(ctx context.Context, disk foundDisk, path, there strin
 	}
 	if readOnly { // because of an earlier staging with ReadOnly
 		if err := m.makeWritable(ctx, disk); err != nil {
+			return "", err
+		}
+		if err := m.checkWritable(ctx, disk, path, there); err != nil {
 			return "", err
 		}
 	}
@@ -252,6 +253,21 @@ func (m *Mounter) makeWritable(ctx context.Context, disk foundDisk) error {
 		return nil
 	}
 	return err
+}
+
+// checkWritable refuses a disk that the platform protects. One that pods use has become so, which Condition says.
+func (m *Mounter) checkWritable(ctx context.Context, disk foundDisk, path, there string) error {
+	if there != "" {
+		return nil
+	}
+	readOnly, err := m.isReadOnly(ctx, disk)
+	if err != nil || !readOnly {
+		return err
+	}
+	if _, err := m.letGo(ctx, disk, path, false); err != nil {
+		return err
+	}
+	return newError(failure.InUse, "look at", diskName(disk.number), "the platform protects it from writing; set ReadOnly if reading suffices")
 }
 
 // isReadOnly is false for a daemon that cannot tell: it cannot make a disk read-only either.

@@ -14,11 +14,11 @@ const opStats = "measure volume at"
 func (m *Mounter) Stats(ctx context.Context, volumePath string) (Usage, error) {
 	path, err := m.path(volumePath)
 	if err != nil {
-		return Usage{}, during(opStats, volumePath, err)
+		return Usage{}, duringAt(opStats, volumePath, err)
 	}
 	id, err := m.volumeAt(ctx, path)
 	if err != nil {
-		return Usage{}, during(opStats, path, err)
+		return Usage{}, duringAt(opStats, path, err)
 	}
 	var usage Usage
 	if id == "" {
@@ -26,5 +26,5 @@ func (m *Mounter) Stats(ctx context.Context, volumePath string) (Usage, error) {
 	} else {
 		usage, err = m.node.volumeSpace(ctx, id)
 	}
-	return usage, during(opStats, path, err)
+	return usage, duringAt(opStats, path, err)
 }

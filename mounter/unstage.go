@@ -25,8 +25,8 @@ type UnstageRequest struct {
 	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
 	// case.
 	Offline bool
-	// Source is what was staged. It is not required. With it, Unstage also undoes a Stage that was
-	// interrupted before anything was at the path, if the driver was restarted since.
+	// Source is what was staged. It is not required where there are records, see docs/mounter.md. Without them, Unstage
+	// needs it to undo a Stage that was interrupted before anything was at the path, if the driver was restarted since.
 	Source Source
 }
 
@@ -72,14 +72,20 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	if err := m.checkUnpublished(ctx, path); err != nil {
 		return err
 	}
-	if begun, ok := m.begun.Load(pathKey(path)); ok && request.Source == nil {
-		request.Source, _ = begun.(Source)
+	before, err := m.recall(ctx, path)
+	if err != nil {
+		return err
+	}
+	if before.source != nil {
+		m.begun.Store(pathKey(path), before) // of an earlier process
+	}
+	if request.Source == nil {
+		request.Source = before.source
 	}
 	if err := m.takeAway(ctx, path, request); err != nil {
 		return err
 	}
-	m.end(path)
-	return nil
+	return m.end(ctx, path, before)
 }
 
 // takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
@@ -122,13 +128,19 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 			return err
 		}
 		defer unlock()
-		if err := m.letGoTarget(ctx, number, path, id, request.Offline); err != nil {
+		if err := m.takeDown(ctx, number, path, id, request.Offline); err != nil {
 			return err
 		}
-	} else if s, ok := request.Source.(ISCSI); ok { // a target whose portals were away too long has a session, but no disks
-		if err := m.leave(ctx, s.Target, path); err != nil {
-			return err
-		}
+		return m.remove(ctx, path)
+	}
+	switch s := request.Source.(type) {
+	case ISCSI: // a target whose portals were away too long has a session, but no disks
+		err = m.leave(ctx, s.Target, path)
+	case Disk: // a disk with an MBR, which is offline, names no volumes
+		err = s.release(ctx, m, path, request)
+	}
+	if err != nil {
+		return err
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
@@ -189,7 +201,7 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 		}
 	}
 	if id != "" {
-		if loss, err = m.node.flush(ctx, id, path); ignoreMissing(err) != nil {
+		if loss, err = m.flush(ctx, id, path); err != nil {
 			return false, err
 		}
 	}
@@ -206,6 +218,15 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 		return false, nil
 	}
 	return false, m.unlessGone(ctx, number, err)
+}
+
+// flush writes what is cached for the volume at a path, unless the volume is gone.
+func (m *Mounter) flush(ctx context.Context, id, path string) (loss string, err error) {
+	loss, err = m.node.flush(ctx, id, path)
+	if code, _ := failure.WindowsCode(err); code == errorDeviceNotConnected {
+		return loss, err
+	}
+	return loss, ignoreMissing(err)
 }
 
 // pathsOf returns where the volumes of a disk are mounted. An offline disk has none.

@@ -21,8 +21,8 @@ type csiDriver struct {
 	volumes volume.Extended
 }
 
-// stage mounts the disk at a LUN at a folder.
-func (d csiDriver) stage(ctx context.Context, lun, folder string) (volume.Health, error) {
+// stage mounts the disk at a LUN.
+func (d csiDriver) stage(ctx context.Context, lun string) (volume.Health, error) {
 	found, err := d.machine.FindDisk(ctx, nodeapi.Query{LUN: lun, Adapter: "1"})
 	if err != nil {
 		return volume.Health{}, err
@@ -39,7 +39,7 @@ func (d csiDriver) stage(ctx context.Context, lun, folder string) (volume.Health
 	if _, err := d.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeID: id, Label: "data"}); err != nil {
 		return volume.Health{}, err
 	}
-	if _, err := d.volumes.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: id, TargetPath: folder}); err != nil {
+	if _, err := d.volumes.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: id, TargetPath: either}); err != nil {
 		return volume.Health{}, err
 	}
 	return d.volumes.Health(ctx, id)
@@ -70,9 +70,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	health, err := driver.stage(context.Background(), "0", either)
+	health, err := driver.stage(context.Background(), "0")
 	fmt.Println(health.FileSystem, health.Dirty, err)
-	_, err = driver.stage(context.Background(), "7", either)
+	_, err = driver.stage(context.Background(), "7")
 	fmt.Println(err != nil)
 	// Output:
 	// NTFS false <nil>
@@ -87,11 +87,11 @@ func TestDriver_ThroughTheDaemon(t *testing.T) {
 	must(t, err)
 	defer daemon.Close()
 	driver := csiDriver{daemon.Node(), daemon.Disk(), daemon.Volume()}
-	health, err := driver.stage(t.Context(), "0", either)
+	health, err := driver.stage(t.Context(), "0")
 	if err != nil || health.FileSystem != "NTFS" || health.Dirty || len(health.Disks) != 1 {
 		t.Errorf("%+v, %v", health, err)
 	}
-	if _, err := driver.stage(t.Context(), "7", either); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := driver.stage(t.Context(), "7"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a LUN without a disk: %v", err)
 	}
 }

@@ -3,12 +3,14 @@ package mountertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
@@ -51,11 +53,15 @@ func TestRefused(t *testing.T) {
 			prepare: downServer, run: func(k *kit) error { return second(k.Expand(k.ctx, target, 0)) }, class: failure.Unavailable, says: "53",
 		},
 		"publish while the server is down": {
-			prepare: downServer, run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"2") }, class: failure.InUse, says: "cannot be reached",
+			prepare: downServer, run: func(k *kit) error { return k.Publish(k.ctx, staging, target+"2") }, class: failure.Unavailable, says: "53",
 		},
-		"no source":      {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = nil }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
-		"a nil disk":     {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = (*mounter.Disk)(nil) }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
-		"an empty share": {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Remote = "" }) }, class: failure.Invalid, says: "no name"},
+		"stats of a path that cannot be":  {run: func(k *kit) error { return second(k.Stats(k.ctx, "/a/../b")) }, class: failure.NotFound, says: "relative"},
+		"expand of a path that cannot be": {run: func(k *kit) error { return second(k.Expand(k.ctx, `C:\a:b`, 0)) }, class: failure.NotFound, says: `C:\a:b`},
+		"stats of no path":                {run: func(k *kit) error { return second(k.Stats(k.ctx, "")) }, class: failure.Invalid, says: "empty"},
+		"a share without slashes":         {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Remote = "files/data" }) }, class: failure.Invalid, says: "not a share"},
+		"no source":                       {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = nil }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"a nil disk":                      {run: func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Source = (*mounter.Disk)(nil) }) }, class: failure.Invalid, says: "Disk, SMB or ISCSI"},
+		"an empty share":                  {run: func(k *kit) error { return k.stageShare(func(s *mounter.SMB) { s.Remote = "" }) }, class: failure.Invalid, says: "no name"},
 		"unstage a disk without keys": {
 			run: func(k *kit) error {
 				return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: mounter.Disk{}})
@@ -88,6 +94,21 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeadline: the error of a call whose time runs out says at which step.
+func TestDeadline(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.node.HangDisk(1))
+		ctx, cancel := context.WithTimeout(k.ctx, 200*time.Millisecond)
+		defer cancel()
+		err := second(k.Stage(ctx, mounter.StageRequest{Path: staging, Source: number(1)}))
+		k.wantClass("a disk that hangs", err, failure.Deadline)
+		_, step, _ := strings.Cut(fmt.Sprint(err), staging+": ")
+		if at, _, ok := strings.Cut(step, ": context deadline exceeded"); !ok || at == "" || strings.Contains(step, "RST_STREAM") {
+			k.t.Errorf("%v names no step", err)
+		}
+	})
 }
 
 // downServer publishes a share whose server then goes.

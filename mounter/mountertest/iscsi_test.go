@@ -139,7 +139,7 @@ func TestISCSI_Refuses(t *testing.T) {
 			"a LUN that is too big":    {lun(256, portalA), failure.Invalid, "256"},
 			"CHAP without a secret":    {mounter.ISCSI{Portals: []string{portalA}, Target: iqn, CHAP: mounter.CHAP{Username: "me"}}, failure.Invalid, "Secret"},
 			"a short secret":           {mounter.ISCSI{Portals: []string{portalA}, Target: iqn, CHAP: mounter.CHAP{Secret: "short"}}, failure.Invalid, "5 bytes"},
-			"an unknown target":        {mounter.ISCSI{Portals: []string{portalA}, Target: iqn + "x"}, failure.NotFound, iqn + "x"},
+			"an unknown target":        {mounter.ISCSI{Portals: []string{portalA}, Target: iqn + "x"}, failure.NotFound, "which initiators it admits"},
 			"no such portal":           {lun(3, "10.0.0.99"), failure.Unavailable, "10.0.0.99"},
 			"no such portals":          {lun(3, "10.0.0.98", "10.0.0.99"), failure.Unavailable, "no portal leads to it"},
 			"LUN 0, the index of 3":    {lun(0, portalA), failure.NotFound, `LUN "0"`},
@@ -381,6 +381,34 @@ func TestISCSI_AtOnce(t *testing.T) {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
 		k.wantSessions("at the end", "")
 	})
+}
+
+// TestISCSI_Drain: the volumes of a target that are unstaged at the same time end its session, whichever is the last.
+func TestISCSI_Drain(t *testing.T) {
+	for _, offline := range []bool{false, true} {
+		eachMode(t, func() winsim.Model {
+			model := targetNode()
+			model.ISCSI.Targets[0].LUNs = slices.Repeat([]winsim.Disk{{Size: winsim.GiB}}, 8)
+			return model
+		}, func(k *kit) {
+			each := func(n int, do func(path string, n uint16) error) {
+				var wg sync.WaitGroup
+				errs := make([]error, n)
+				for i := range errs {
+					wg.Go(func() { errs[i] = do(fmt.Sprint(staging2, i), uint16(i)) })
+				}
+				wg.Wait()
+				k.must(errs...)
+			}
+			for _, n := range []int{2, 8, 3, 8} {
+				each(n, func(path string, n uint16) error { return second(k.stageLUN(path, lun(n, portalA))) })
+				each(n, func(path string, _ uint16) error {
+					return k.Unstage(k.ctx, mounter.UnstageRequest{Path: path, Offline: offline})
+				})
+				k.wantSessions(fmt.Sprintf("after %d volumes, offline %t", n, offline), "")
+			}
+		})
+	}
 }
 
 // TestISCSI_MutualSecrets: targets with different secrets can be staged at the same time.

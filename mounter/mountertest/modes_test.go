@@ -206,7 +206,10 @@ var cases = map[string]struct {
 		k.must(err)
 		for _, readOnly := range []bool{true, false} {
 			k.must(second(disks.SetDiskReadOnly(k.ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly, MustBe: disk.MustBe{VolumeID: k.volume(), Path: staging}})))
-			k.wantCondition(readOnly, map[bool]string{true: "has become read-only", false: "well"}[readOnly])
+			for range 2 {
+				k.wantCondition(readOnly, map[bool]string{true: "has become read-only", false: "well"}[readOnly])
+				k.restart()
+			}
 		}
 		k.must(second(k.node.Inject(winsim.Fault{Call: "VolumeSpace", Times: 2, Error: 1117})))
 		k.wantCondition(true, "I/O error")
@@ -218,7 +221,7 @@ var cases = map[string]struct {
 		k.must(k.node.DetachDisk(1))
 		k.wantCondition(true, "no volume is there any more")
 		return k.Condition(k.ctx, "relative")
-	}, want: want{failure.Invalid, "relative"}},
+	}, want: want{failure.NotFound, "relative"}},
 	"a condition whose calls fail in turn": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		for _, call := range []string{"ReparsePoint", "FileSystem", "VolumeDirty", "VolumeHealth", "DeviceNumber", "DiskHealth", "VolumeSpace"} {

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
@@ -148,4 +149,47 @@ func TestReadOnly_StaysMounted(t *testing.T) {
 	if info, err := k.node.DiskInfo(1); err != nil || info.ReadOnly {
 		t.Errorf("in the end the disk is read-only, %v", err)
 	}
+}
+
+// TestReadOnly_Kept: what is staged read-only is not staged for writing, also after a restart of the driver, and a disk that
+// the platform protects is not either.
+func TestReadOnly_Kept(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(stageReadOnly(k), k.Publish(k.ctx, staging, target))
+		for range 2 {
+			k.wantClass("stage for writing", k.stage(), failure.Exists, "read-only")
+			if info, err := k.node.DiskInfo(1); err != nil || !info.ReadOnly {
+				k.t.Errorf("the disk is writable, %v", err)
+			}
+			k.wantCondition(false, "well")
+			k.restart()
+		}
+		k.must(k.Unpublish(k.ctx, target), k.unstage(), k.stage())
+	})
+	eachMode(t, func() winsim.Model {
+		model := attachedNode()
+		model.Disks[1].WriteProtected, model.Disks[1].Offline = true, true
+		return model
+	}, func(k *kit) {
+		for range 2 {
+			k.wantClass("stage for writing", k.stage(), failure.InUse, "set ReadOnly if reading suffices")
+			if info, err := k.node.DiskInfo(1); err != nil || !info.Offline || k.node.Exists(staging+`\file`) {
+				k.t.Errorf("the disk is online, %v", err)
+			}
+		}
+		k.must(stageReadOnly(k))
+		k.wantCondition(false, "well")
+	})
+}
+
+// TestCondition_Hangs: a disk that does not answer is a condition, long before the caller gives up.
+func TestCondition_Hangs(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.stage(), k.node.HangDisk(1))
+		begin := time.Now()
+		is, err := k.Condition(k.ctx, staging)
+		if took := time.Since(begin); err != nil || is.Reason != mounter.ReasonNoAnswer || !is.Inaccessible || took > 20*time.Second {
+			k.t.Errorf("%+v, %v after %v", is, err, took)
+		}
+	})
 }

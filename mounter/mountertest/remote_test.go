@@ -263,7 +263,7 @@ func TestRemote_NoRequest(t *testing.T) {
 			for i := range of.NumMethod() {
 				method := reflect.ValueOf(group).MethodByName(of.Method(i).Name)
 				none := reflect.Zero(method.Type().In(1))
-				err, _ := method.Call([]reflect.Value{reflect.ValueOf(t.Context()), none})[1].Interface().(error)
+				err, _ := reflect.TypeAssert[error](method.Call([]reflect.Value{reflect.ValueOf(t.Context()), none})[1])
 				if class := failure.ClassOf(err); class != failure.Invalid && of.Method(i).Name != "PathValid" {
 					t.Errorf("%s: %v", of.Method(i).Name, err)
 				}

@@ -52,6 +52,24 @@ func (f files) GetPathStats(ctx context.Context, in *filesystem.GetPathStatsRequ
 	return &filesystem.GetPathStatsResponse{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, err
 }
 
+func (f files) SetRecord(ctx context.Context, in *filesystem.SetRecordRequest) (*filesystem.SetRecordResponse, error) {
+	if in == nil {
+		return &filesystem.SetRecordResponse{}, errNoRequest
+	}
+	_, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.SetRecord, &extensionv1.Record{Path: in.Path, Text: in.Record},
+		missing{"keep record of", in.Path, "a service for it", ""})
+	return &filesystem.SetRecordResponse{}, err
+}
+
+func (f files) GetRecord(ctx context.Context, in *filesystem.GetRecordRequest) (*filesystem.GetRecordResponse, error) {
+	if in == nil {
+		return &filesystem.GetRecordResponse{}, errNoRequest
+	}
+	found, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.GetRecord, &extensionv1.Path{Path: in.Path},
+		missing{"read record of", in.Path, "a service for it", ""})
+	return &filesystem.GetRecordResponse{Record: found.GetText(), Problem: found.GetProblem()}, err
+}
+
 func (f files) ListDirectory(ctx context.Context, in *filesystem.ListDirectoryRequest) (*filesystem.ListDirectoryResponse, error) {
 	if in == nil {
 		return &filesystem.ListDirectoryResponse{}, errNoRequest

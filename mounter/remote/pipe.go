@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"path"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -112,5 +113,10 @@ func (n named) Invoke(ctx context.Context, method string, in, out any, options .
 	if rest, ok := strings.CutPrefix(method, n.from); ok { // not of an extension
 		method = n.to + rest
 	}
-	return n.ClientConnInterface.Invoke(ctx, method, in, out, options...)
+	err := n.ClientConnInterface.Invoke(ctx, method, in, out, options...)
+	class := failure.ClassOf(err)
+	if class == failure.Deadline || class == failure.Cancelled && !errors.Is(ctx.Err(), context.Canceled) {
+		err = failed(failure.Deadline, "wait for the daemon's", path.Base(method), "%v", context.DeadlineExceeded)
+	}
+	return err
 }

@@ -1698,6 +1698,67 @@ func (x *Path) GetPath() string {
 	return ""
 }
 
+// Record is a note of the mounter, for an Unstage after a restart of its driver.
+type Record struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`       // JSON of at most 8 KiB, without secrets
+	Problem       string                 `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"` // of responses
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Record) Reset() {
+	*x = Record{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Record) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Record) ProtoMessage() {}
+
+func (x *Record) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Record.ProtoReflect.Descriptor instead.
+func (*Record) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Record) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Record) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Record) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // Space is how large and how full a volume or share is.
 type Space struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -1709,7 +1770,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1782,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1795,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1762,7 +1823,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1835,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1848,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1816,7 +1877,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1889,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1902,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Entry) GetName() string {
@@ -1874,7 +1935,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1947,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +1960,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1920,7 +1981,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +1993,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2006,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -2158,7 +2219,11 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\vexcept_link\x18\x02 \x01(\tR\n" +
 	"exceptLink\"\x1a\n" +
 	"\x04Path\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\tR\x04path\"Q\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\"J\n" +
+	"\x06Record\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"Q\n" +
 	"\x05Space\x12\x1f\n" +
 	"\vtotal_bytes\x18\x01 \x01(\x03R\n" +
 	"totalBytes\x12'\n" +
@@ -2194,10 +2259,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
 	"\x13NewSmbGlobalMapping\x121.csiproxy.extension.v1.NewSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x00\x12h\n" +
-	"\x16RemoveSmbGlobalMapping\x124.csiproxy.extension.v1.RemoveSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xa6\x01\n" +
+	"\x16RemoveSmbGlobalMapping\x124.csiproxy.extension.v1.RemoveSmbGlobalMappingRequest\x1a\x16.google.protobuf.Empty\"\x002\xb7\x02\n" +
 	"\x05Paths\x12K\n" +
 	"\fGetPathStats\x12\x1b.csiproxy.extension.v1.Path\x1a\x1c.csiproxy.extension.v1.Space\"\x00\x12P\n" +
-	"\rListDirectory\x12\x1b.csiproxy.extension.v1.Path\x1a .csiproxy.extension.v1.Directory\"\x002[\n" +
+	"\rListDirectory\x12\x1b.csiproxy.extension.v1.Path\x1a .csiproxy.extension.v1.Directory\"\x00\x12D\n" +
+	"\tSetRecord\x12\x1d.csiproxy.extension.v1.Record\x1a\x16.google.protobuf.Empty\"\x00\x12I\n" +
+	"\tGetRecord\x12\x1b.csiproxy.extension.v1.Path\x1a\x1d.csiproxy.extension.v1.Record\"\x002[\n" +
 	"\x06Healer\x12Q\n" +
 	"\x04Heal\x12\".csiproxy.extension.v1.HealRequest\x1a#.csiproxy.extension.v1.HealResponse\"\x00B9Z7github.com/kubernetes-csi/csi-proxy/client/extension/v1b\x06proto3"
 
@@ -2213,7 +2280,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Problem)(nil),                       // 1: csiproxy.extension.v1.Problem
@@ -2233,12 +2300,13 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTyp
 	(*NewSmbGlobalMappingRequest)(nil),    // 15: csiproxy.extension.v1.NewSmbGlobalMappingRequest
 	(*RemoveSmbGlobalMappingRequest)(nil), // 16: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
 	(*Path)(nil),                          // 17: csiproxy.extension.v1.Path
-	(*Space)(nil),                         // 18: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 19: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 20: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 21: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 22: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 23: google.protobuf.Empty
+	(*Record)(nil),                        // 18: csiproxy.extension.v1.Record
+	(*Space)(nil),                         // 19: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 20: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 21: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 22: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 23: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 24: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	7,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
@@ -2259,7 +2327,7 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	1,  // 15: csiproxy.extension.v1.Session.problems:type_name -> csiproxy.extension.v1.Problem
 	10, // 16: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
 	7,  // 17: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	20, // 18: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	21, // 18: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
 	11, // 19: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
 	1,  // 20: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
 	0,  // 21: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
@@ -2275,23 +2343,27 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	16, // 31: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
 	17, // 32: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
 	17, // 33: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	21, // 34: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	2,  // 35: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	7,  // 36: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	23, // 37: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
-	23, // 38: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
-	23, // 39: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	7,  // 40: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	23, // 41: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	14, // 42: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	10, // 43: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	23, // 44: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	23, // 45: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	18, // 46: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	19, // 47: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	22, // 48: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	35, // [35:49] is the sub-list for method output_type
-	21, // [21:35] is the sub-list for method input_type
+	18, // 34: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
+	17, // 35: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
+	22, // 36: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	2,  // 37: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	7,  // 38: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	24, // 39: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
+	24, // 40: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
+	24, // 41: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	7,  // 42: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	24, // 43: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	14, // 44: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
+	10, // 45: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	24, // 46: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	24, // 47: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	19, // 48: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	20, // 49: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	24, // 50: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
+	18, // 51: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
+	23, // 52: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	37, // [37:53] is the sub-list for method output_type
+	21, // [21:37] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -2313,7 +2385,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

@@ -968,6 +968,8 @@ var ShareMapping_ServiceDesc = grpc.ServiceDesc{
 const (
 	Paths_GetPathStats_FullMethodName  = "/csiproxy.extension.v1.Paths/GetPathStats"
 	Paths_ListDirectory_FullMethodName = "/csiproxy.extension.v1.Paths/ListDirectory"
+	Paths_SetRecord_FullMethodName     = "/csiproxy.extension.v1.Paths/SetRecord"
+	Paths_GetRecord_FullMethodName     = "/csiproxy.extension.v1.Paths/GetRecord"
 )
 
 // PathsClient is the client API for Paths service.
@@ -983,6 +985,11 @@ type PathsClient interface {
 	// ListDirectory reads names only, and follows links on the way as the published PathExists does. It returns
 	// FailedPrecondition for a file, a link or a mounted folder, and NotFound if nothing has this name.
 	ListDirectory(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Directory, error)
+	// SetRecord keeps a text about a staging path below the kubelet's folder plugins, as
+	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns Unimplemented for other paths.
+	SetRecord(ctx context.Context, in *Record, opts ...grpc.CallOption) (*emptypb.Empty, error)
+	// GetRecord returns the text, none if there is none, or why it cannot be used.
+	GetRecord(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Record, error)
 }
 
 type pathsClient struct {
@@ -1013,6 +1020,26 @@ func (c *pathsClient) ListDirectory(ctx context.Context, in *Path, opts ...grpc.
 	return out, nil
 }
 
+func (c *pathsClient) SetRecord(ctx context.Context, in *Record, opts ...grpc.CallOption) (*emptypb.Empty, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(emptypb.Empty)
+	err := c.cc.Invoke(ctx, Paths_SetRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *pathsClient) GetRecord(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Record, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Record)
+	err := c.cc.Invoke(ctx, Paths_GetRecord_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PathsServer is the server API for Paths service.
 // All implementations should embed UnimplementedPathsServer
 // for forward compatibility.
@@ -1026,6 +1053,11 @@ type PathsServer interface {
 	// ListDirectory reads names only, and follows links on the way as the published PathExists does. It returns
 	// FailedPrecondition for a file, a link or a mounted folder, and NotFound if nothing has this name.
 	ListDirectory(context.Context, *Path) (*Directory, error)
+	// SetRecord keeps a text about a staging path below the kubelet's folder plugins, as
+	// plugins\csi-proxy-mounter\HASH.json, until an empty one replaces it. It returns Unimplemented for other paths.
+	SetRecord(context.Context, *Record) (*emptypb.Empty, error)
+	// GetRecord returns the text, none if there is none, or why it cannot be used.
+	GetRecord(context.Context, *Path) (*Record, error)
 }
 
 // UnimplementedPathsServer should be embedded to have
@@ -1040,6 +1072,12 @@ func (UnimplementedPathsServer) GetPathStats(context.Context, *Path) (*Space, er
 }
 func (UnimplementedPathsServer) ListDirectory(context.Context, *Path) (*Directory, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDirectory not implemented")
+}
+func (UnimplementedPathsServer) SetRecord(context.Context, *Record) (*emptypb.Empty, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetRecord not implemented")
+}
+func (UnimplementedPathsServer) GetRecord(context.Context, *Path) (*Record, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRecord not implemented")
 }
 func (UnimplementedPathsServer) testEmbeddedByValue() {}
 
@@ -1097,6 +1135,42 @@ func _Paths_ListDirectory_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Paths_SetRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Record)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PathsServer).SetRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Paths_SetRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PathsServer).SetRecord(ctx, req.(*Record))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Paths_GetRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(Path)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PathsServer).GetRecord(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Paths_GetRecord_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PathsServer).GetRecord(ctx, req.(*Path))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Paths_ServiceDesc is the grpc.ServiceDesc for Paths service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1111,6 +1185,14 @@ var Paths_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDirectory",
 			Handler:    _Paths_ListDirectory_Handler,
+		},
+		{
+			MethodName: "SetRecord",
+			Handler:    _Paths_SetRecord_Handler,
+		},
+		{
+			MethodName: "GetRecord",
+			Handler:    _Paths_GetRecord_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

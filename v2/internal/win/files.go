@@ -70,6 +70,13 @@ type Directory interface {
 	// target exists.
 	CreateDirectoryLink(ctx context.Context, name, target string) error
 
+	// ReadFile returns at most MaxFile bytes of a file. It fails with ERROR_ACCESS_DENIED (5) for a directory.
+	ReadFile(ctx context.Context, name string) (string, error)
+
+	// ReplaceFile makes a file, or replaces one, so that it never has another content than the old one or the new one:
+	// it writes and flushes another file, name.new, and renames that with FileRenameInformation.
+	ReplaceFile(ctx context.Context, name, content string) error
+
 	// SetMountPoint mounts a volume at an empty directory, and notifies the mount manager. It
 	// fails with ERROR_DIR_NOT_EMPTY (145) if it is not empty, or is a link already.
 	SetMountPoint(ctx context.Context, name string, volume VolumeID) error
@@ -88,6 +95,9 @@ type Directory interface {
 	// left keep it open until they end.
 	Close()
 }
+
+// MaxFile is how many bytes ReadFile reads.
+const MaxFile = 16 << 10
 
 // Tree is what removing a tree needs of an open directory.
 type Tree interface {

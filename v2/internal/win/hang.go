@@ -53,9 +53,9 @@ type method struct {
 // Windows has answered. Those that take a path, and those of a directory, hang on the file, volume or server.
 var methods = map[string]method{
 	"FileInfo": {asks: true}, "TargetInfo": {asks: true}, "ReparsePoint": {asks: true}, "Location": {asks: true}, "PathSpace": {asks: true}, "OpenDirectory": {asks: true}, "Open": {asks: true},
-	"ListDirectory": {asks: true}, "Next": {asks: true}, "ChangedAt": {asks: true}, "CreateDirectory": {}, "CreateDirectoryLink": {}, "Remove": {},
+	"ListDirectory": {asks: true}, "Next": {asks: true}, "ChangedAt": {asks: true}, "CreateDirectory": {}, "CreateDirectoryLink": {}, "Remove": {}, "ReadFile": {asks: true}, "ReplaceFile": {},
 	"SetMountPoint":    {kind: AskMounts, change: "mounting %s"},
-	"DeleteMountPoint": {kind: AskMounts}, "RemoveLink": {kind: AskMounts},
+	"DeleteMountPoint": {kind: AskMounts, change: Unmounting}, "RemoveLink": {kind: AskMounts},
 
 	"DiskDevices": {kind: ListDevices, asks: true}, "HiddenDiskDevices": {kind: ListDevices, asks: true}, "SANPolicy": {kind: ListDevices, asks: true}, "StorageAdapters": {kind: ListDevices, asks: true},
 	"DeviceNumber": {kind: AskDriver, asks: true}, "DeviceDescriptor": {kind: AskDriver, asks: true}, "DeviceLocation": {kind: AskDriver, asks: true},
@@ -114,7 +114,11 @@ func (c *Call) HangsOn() HangPoint {
 	}
 	switch object := c.first().(type) {
 	case Path:
-		return hangPointOf(object)
+		at := hangPointOf(object)
+		if at.Kind == ReachFile && (object.Rest == "" || c.Method == "TargetInfo") {
+			at.Object += winpath.Separator // a volume that is mounted there may hang, while the folder answers
+		}
+		return at
 	case Device:
 		return HangPoint{kind, string(object)}
 	case VolumeID:
@@ -185,6 +189,9 @@ const TakingOffline = "taking %s offline"
 // RereadingTable is the Change of a request to read the table of a disk again. Windows answers before it reads.
 const RereadingTable = "reading the table of %s again"
 
+// Unmounting is the Change of a request to take the volume at a path away.
+const Unmounting = "unmounting %s"
+
 // Change says what a call does that changes a disk, a volume or a session, with %s for the object, or is empty.
 func (c *Call) Change() string {
 	if c.Method == "SetDiskAttributes" {
@@ -215,10 +222,14 @@ func (c *Call) Asks() bool { return methods[c.Method].asks }
 // does not bound its calls knows of none.
 type Pending interface {
 	// StuckChange returns the oldest change of a disk, a volume, an iSCSI target or session that is stuck, by the name of the
-	// object: a Device, the device of a volume, FoldTarget of a target's name, a SessionID as text. Changes of a disk and of
+	// object: a Device, the device of a volume, FoldTarget of a target's name, a SessionID as text, the folded path of a mount. Changes of a disk and of
 	// its volumes count for both, and so does any if Windows does not say where they are. While one is stuck the object must
 	// not be used: Windows may carry the change out at any time. A disk that goes offline counts from the beginning.
 	StuckChange(ctx context.Context, object string) (StuckError, bool)
+
+	// Announce says that something is about to be done to an object, by the words of a Change. It counts as stuck until end
+	// is called: its caller may have left.
+	Announce(change, object string) (end func())
 
 	// Process is the machine as another process sees it. It has bounds of its own, and its calls go through f.
 	Process(f Interceptor) Machine
@@ -240,6 +251,9 @@ type NoBounds struct{}
 
 // StuckChange returns none.
 func (NoBounds) StuckChange(context.Context, string) (StuckError, bool) { return StuckError{}, false }
+
+// Announce does nothing.
+func (NoBounds) Announce(string, string) (end func()) { return func() {} }
 
 // Process returns nothing: processes see a machine with bounds.
 func (NoBounds) Process(Interceptor) Machine { return nil }

@@ -1041,6 +1041,30 @@ func (m *directory) CreateDirectoryLink(ctx context.Context, name string, target
 	return err
 }
 
+func (m *directory) ReadFile(ctx context.Context, name string) (string, error) {
+	c := call[args1[string], string]{args: args1[string]{name}}
+	c.Call = Call{Method: "ReadFile", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReadFile(ctx, c.args.a)
+		return err
+	})
+	if err != nil {
+		var none string
+		return none, err
+	}
+	return c.result, nil
+}
+
+func (m *directory) ReplaceFile(ctx context.Context, name string, content string) error {
+	c := call[args2[string, string], nothing]{args: args2[string, string]{name, content}}
+	c.Call = Call{Method: "ReplaceFile", of: &c.args, names: "name content", in: &m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.ReplaceFile(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
+}
+
 func (m *directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
 	c := call[args1[string], time.Time]{args: args1[string]{name}}
 	c.Call = Call{Method: "ChangedAt", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}

@@ -60,6 +60,11 @@ type Extended interface {
 	// ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it lists. It follows
 	// links on the way as PathExists does, and refuses a file, a link and a mounted folder.
 	ListDirectory(context.Context, *ListDirectoryRequest) (*ListDirectoryResponse, error)
+	// SetRecord keeps a note about a staging path, below the kubelet's folder plugins, until an empty one replaces it. It is
+	// for package mounter, whose Unstage knows by it what a Stage has begun before a restart.
+	SetRecord(context.Context, *SetRecordRequest) (*SetRecordResponse, error)
+	// GetRecord returns what SetRecord has kept.
+	GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error)
 }
 
 // MaxListed is how many entries ListDirectory returns: pods write in the directories that it lists.
@@ -266,6 +271,39 @@ func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRe
 			return err
 		}
 		out.Entries, out.Truncated, err = x.ListDirectory(path, MaxListed)
+		return winerr.Wrap(op, path, err)
+	})
+}
+
+// SetRecord implements Extended.
+func (f *Filesystem) SetRecord(ctx context.Context, request *SetRecordRequest) (*SetRecordResponse, error) {
+	const op = "keep record of"
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, _ *SetRecordResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		x, err := hostctx.Extended[fsapi.Extended](host, op, path)
+		if err != nil {
+			return err
+		}
+		return winerr.Wrap(op, path, x.SetRecord(path, request.Record))
+	})
+}
+
+// GetRecord implements Extended.
+func (f *Filesystem) GetRecord(ctx context.Context, request *GetRecordRequest) (*GetRecordResponse, error) {
+	const op = "read record of"
+	return hostctx.Do(ctx, op, f.host, request, func(host fsapi.HostAPI, out *GetRecordResponse) error {
+		path, err := cleanPath(op, request.Path)
+		if err != nil {
+			return err
+		}
+		x, err := hostctx.Extended[fsapi.Extended](host, op, path)
+		if err != nil {
+			return err
+		}
+		out.Record, out.Problem, err = x.Record(path)
 		return winerr.Wrap(op, path, err)
 	})
 }

@@ -91,3 +91,23 @@ type IsSymlinkRequest struct {
 type IsSymlinkResponse struct {
 	IsSymlink bool
 }
+
+// SetRecordRequest asks to keep a record, which is JSON of at most 8 KiB, or to remove it if Record is empty.
+type SetRecordRequest struct {
+	Path   string
+	Record string
+}
+
+// SetRecordResponse is empty.
+type SetRecordResponse struct{}
+
+// GetRecordRequest asks for the record of Path.
+type GetRecordRequest struct {
+	Path string
+}
+
+// GetRecordResponse has a record, or nothing if there is none. Problem says why one cannot be used.
+type GetRecordResponse struct {
+	Record  string
+	Problem string
+}

@@ -123,6 +123,31 @@ func (d directory) CreateDirectoryLink(_ context.Context, name, target string) e
 	return d.create("CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
 }
 
+func (d directory) ReadFile(_ context.Context, name string) (string, error) {
+	return readName(d, "ReadFile", name, func(at resolvedPath) (string, error) {
+		if at.entry.children != nil {
+			return "", winerr.AccessDenied
+		}
+		err := at.fs.load(at.entry)
+		return string(at.entry.content[:min(len(at.entry.content), win.MaxFile)]), err
+	})
+}
+
+func (d directory) ReplaceFile(_ context.Context, name, content string) error {
+	return d.on(name, func(at resolvedPath) error {
+		if at.entry != nil {
+			if at.entry.children != nil || at.entry.readOnly || at.entry.inUse() {
+				return winerr.AccessDenied
+			}
+			if err := at.remove(); err != nil {
+				return err
+			}
+			at.entry = nil
+		}
+		return d.files.createEntry("ReplaceFile", at, &entry{content: []byte(content)})
+	})
+}
+
 func (d directory) create(call, name string, e *entry) error {
 	return d.on(name, func(at resolvedPath) error {
 		if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {

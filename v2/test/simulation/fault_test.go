@@ -25,6 +25,9 @@ var faults = []struct{ name, file, from, to string }{
 	{"loss of one flush", "pkg/volume/hostapi/unmount.go", "if first, _ := before.(lastFlush); found &&", "if first, _ := before.(lastFlush); !found ||"},
 	{"a failing flush", "pkg/volume/hostapi/flush.go", "case winerr.IODevice, ", "case "},
 	{"absent is gone", "internal/host/lostvolume/lostvolume.go", "notReady != \"\" || search.Value.Volumes[id]", `notReady == "-"`},
+	{"late unmount", "pkg/volume/hostapi/unmount.go", "if !queue.Awaited(ctx) {", "if !queue.Awaited(ctx) && w.path == \"\" {"},
+	{"a stuck offline", "pkg/volume/hostapi/unmount.go", "found && stuck.Silent >= silenceLimit {", "found && stuck.Silent < 0 {"},
+	{"a path hangs with its target", "internal/win/hang.go", "at.Object += winpath.Separator", "at.Object += \"\""},
 	{"others are offline", "internal/host/lostvolume/storage.go", "case attributes.Offline && named:", "case attributes.Offline && named && id.Number == 0:"},
 }
 

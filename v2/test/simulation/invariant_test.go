@@ -353,7 +353,8 @@ func (r *run) diskStates() map[string]string {
 
 // leftovers are what pods leave on a node: sessions, mappings, and everything in the kubelet's directories.
 func (r *run) leftovers() []string {
-	left := strings.Split(r.node.Tree(`C:\`), "\n")
+	// The mounter keeps the folder of its records, and nothing in it.
+	left := slices.DeleteFunc(strings.Split(r.node.Tree(`C:\`), "\n"), func(line string) bool { return strings.HasSuffix(line, `\plugins\csi-proxy-mounter`) })
 	for _, s := range r.node.Describe().ISCSI.Sessions {
 		left = append(left, "session with "+s.Target)
 	}

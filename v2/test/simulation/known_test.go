@@ -7,14 +7,7 @@ import (
 
 // knownFaults are faults of the product that are not mended yet: how they show, after which event, and what they are. Who
 // mends one deletes its row. 'go test -known=false' finds them.
-var knownFaults = []struct{ invariant, says, after, what string }{
-	{"I1", "wrote, and the volume has", "will take", "an unmount that its caller gave up goes on, and takes the volume from a pod that was staged meanwhile, which writes to C:"},
-	{"I5", ": offline disk", "hangs", "a disk that begins to hang when it is taken offline, after the flush, keeps its volume staged until it answers"},
-	{"I5", "earlier call to reach a file", "hangs", "a question that follows a mounted folder to a disk that hangs keeps those about the folder itself waiting, and so Unstage"},
-	{"I5", "stage took", "hangs", "a LUN that hangs holds the lock of its target in Unstage, for which other LUNs wait"},
-	{"I4", "session with", "", "the driver dies in Stage, or two volumes of a target are unstaged at once: the session stays"},
-	{"I4", "mapping of", "", "the driver dies in Stage, or a folder cannot be searched for links: the mapping stays"},
-}
+var knownFaults = []struct{ invariant, says, after, what string }{}
 
 // known says which known fault, or limit, a run has met, or nothing.
 func (r *run) known() string {

@@ -35,7 +35,7 @@ func (r *run) live(v *volume) {
 	}
 }
 
-func unstage(d verbs, ctx context.Context, v *volume) error {
+func unstage(d verbs, ctx context.Context, v *volume) error { //nolint:revive // of the type of verbs.unstage
 	if err := d.unstage(ctx, v); err != nil || v.run.empty(v.staging()) {
 		return err
 	}

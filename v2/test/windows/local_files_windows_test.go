@@ -772,6 +772,31 @@ func wantLongPath(t *testing.T, length int) {
 	require.NoError(t, dir.Remove(ctx, "below"))
 }
 
+func TestLocal_FilesReplaceFile(t *testing.T) {
+	ctx, root := timeLimit(t), t.TempDir()
+	dir := openDirectory(t, win.Following(root))
+	for _, content := range []string{"a longer text", "", "text"} {
+		require.NoError(t, dir.ReplaceFile(ctx, "file.json", content))
+		if got, err := dir.ReadFile(ctx, "FILE.json"); err != nil || got != content {
+			t.Errorf("%q, %v, want %q", got, err, content)
+		}
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v, want one file", entries, err)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "large"), make([]byte, 2*win.MaxFile), 0o600))
+	if got, err := dir.ReadFile(ctx, "large"); err != nil || len(got) != win.MaxFile {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	_, err = dir.ReadFile(ctx, "nothing")
+	wantCode(t, "nothing", err, winerr.FileNotFound)
+	createDirectory(t, dir, "folder")
+	_, err = dir.ReadFile(ctx, "folder")
+	wantCode(t, "a folder", err, winerr.AccessDenied)
+	wantCode(t, "over a folder", dir.ReplaceFile(ctx, "folder", "text"), winerr.AccessDenied)
+}
+
 // filesContextEnded: nothing is done for callers that have left.
 func TestLocal_FilesContextEnded(t *testing.T) {
 	root := t.TempDir()

@@ -118,7 +118,7 @@ func (s *nodeServer) NodeExpandVolume(ctx context.Context, request *csi.NodeExpa
 			}
 		}
 		if err != nil {
-			return answerAt(err)
+			return answer(err)
 		}
 		return nil
 	})
@@ -144,7 +144,7 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 	}
 	is, err := s.config.Mounter.Condition(ctx, request.GetVolumePath())
 	if err != nil {
-		return nil, answerAt(err)
+		return nil, answer(err)
 	}
 	response := &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: is.Abnormal, Message: is.Message}}
 	switch usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath()); {
@@ -153,7 +153,7 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 			Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
 		}}
 	case !is.Inaccessible: // else the condition says more than the error
-		return nil, answerAt(err)
+		return nil, answer(err)
 	}
 	return response, nil
 }
@@ -193,13 +193,4 @@ func answer(err error) error {
 		return nil
 	}
 	return status.Error(failure.Code(err), failure.Message(err))
-}
-
-// answerAt is answer for a volume that should be at a path. At a path that no volume can have it
-// is not found.
-func answerAt(err error) error {
-	if failure.ClassOf(err) == failure.Invalid {
-		return status.Error(codes.NotFound, failure.Message(err))
-	}
-	return answer(err)
 }

@@ -99,7 +99,9 @@ func checkRaw(ctx context.Context, m win.Machine, disk uint32) error {
 // table. All of them but ReFS end their first sector with 55 AA; a disk of LUKS or of a database does not.
 func mayHoldVolume(head []byte) bool {
 	const sector, large = 512, 4096
-	at := func(offset int, magic string) bool { return bytes.HasPrefix(head[min(offset, len(head)):], []byte(magic)) }
+	at := func(offset int, magic string) bool {
+		return bytes.HasPrefix(head[min(offset, len(head)):], []byte(magic))
+	}
 	return at(sector-2, "\x55\xaa") || at(sector, "EFI PART") || at(large, "EFI PART") || at(3, "ReFS\x00")
 }
 

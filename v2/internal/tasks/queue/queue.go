@@ -124,7 +124,7 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 		if !q.begin(mine) {
 			return errDropped
 		}
-		ctx, cancel := context.WithTimeout(ctx, limit)
+		ctx, cancel := context.WithTimeout(context.WithValue(ctx, awaited{}, func() bool { return q.awaited(mine) }), limit)
 		defer cancel()
 		return do(ctx)
 	}
@@ -133,6 +133,21 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 		mine.err = tasks.Recover(context.WithoutCancel(ctx), run) // it outlives its callers
 	}()
 	return mine
+}
+
+type awaited struct{}
+
+// Awaited reports whether a caller still waits for the change whose context ctx is. A change asks before a step that its
+// callers would not expect when they have left.
+func Awaited(ctx context.Context) bool {
+	ask, ok := ctx.Value(awaited{}).(func() bool)
+	return !ok || ask()
+}
+
+func (q *Queues[C]) awaited(t *turn[C]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return t.callers > 0
 }
 
 // last returns the change that a caller of an equal one can join, or nil.

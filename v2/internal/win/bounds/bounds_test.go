@@ -53,7 +53,7 @@ func newWindows() (*windows, *bounds.Machine) {
 }
 
 func (w *windows) answer(ctx context.Context, c *win.Call, next func(context.Context) error) error {
-	object := c.HangsOn().Object
+	object := strings.TrimSuffix(c.HangsOn().Object, `\`) // of a path's target, too
 	w.mu.Lock()
 	w.calls = append(w.calls, c.Method+" "+object)
 	w.running++

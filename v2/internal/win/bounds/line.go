@@ -258,9 +258,7 @@ func (b *Machine) end(c *call, err error) {
 	if !c.abandoned.IsZero() {
 		b.stuck.Add(-1)
 	}
-	if c.change != "" {
-		b.changes = slices.DeleteFunc(b.changes, func(other *call) bool { return other == c })
-	}
+	b.forget(c)
 	if winerr.CodeOf(err) != winerr.SemTimeout { // Windows says that of a disk which does not answer
 		b.noteAnswer(c)
 	}

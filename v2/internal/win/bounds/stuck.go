@@ -41,6 +41,24 @@ func (b *Machine) begin(c *call, of *win.Call) {
 	b.changes = append(b.changes, c)
 }
 
+// Announce implements win.Pending.
+func (b *Machine) Announce(change, object string) (end func()) {
+	c := &call{begun: time.Now(), abandoned: time.Now(), done: make(chan struct{}), stuckCall: stuckCall{change: change, object: object}}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes = append(b.changes, c)
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.forget(c)
+	}
+}
+
+// forget removes a change. mu is held.
+func (b *Machine) forget(c *call) {
+	b.changes = slices.DeleteFunc(b.changes, func(other *call) bool { return other == c })
+}
+
 // abandon makes a call stuck. It is false if the call has returned.
 func (b *Machine) abandon(ctx context.Context, c *call) bool {
 	b.mu.Lock()

@@ -95,6 +95,10 @@ func rmdir(host fsapi.HostAPI, path string) error      { return host.Rmdir(path,
 func forceRmdir(host fsapi.HostAPI, path string) error { return host.Rmdir(path, true) }
 func linkAside(host fsapi.HostAPI, path string) error  { return host.CreateSymlink(aside, path) }
 
+func setRecord(host fsapi.HostAPI, path string) error {
+	return host.(fsapi.Extended).SetRecord(path, `{}`)
+}
+
 var operations = []operation{
 	asks("PathExists of a directory", work+`\dir`, fsapi.HostAPI.PathExists),
 	asks("PathValid of a link", work+`\link`, fsapi.HostAPI.PathValid),
@@ -113,6 +117,7 @@ var operations = []operation{
 	changes("Rmdir of a file with force", work+`\file`, forceRmdir),
 	changes("Rmdir of a tree with force", work+`\tree`, forceRmdir),
 	changes("RmdirContents of a tree", work+`\tree`, fsapi.HostAPI.RmdirContents),
+	changes("SetRecord", work+`\plugins\x`, setRecord),
 }
 
 // faultCodes are the ways a call fails in the sweep: denied, held open, gone, its parent

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -16,6 +17,7 @@ type host struct {
 	m     win.Machine
 	files policy.Reach // of that machine
 	lost  lostvolume.Finder
+	swept *atomic.Bool // the records
 }
 
 func (b boundHost) PathExists(path string) (bool, error) {
@@ -57,7 +59,8 @@ func (b boundHost) PathValid(path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-// IsSymlink reads the link first: for most paths that alone gives the answer no.
+// IsSymlink reads the link first: for most paths that alone gives the answer no. Drivers take yes for "staged", so it
+// waits for an unmount.
 func (b boundHost) IsSymlink(path string) (bool, error) {
 	ctx, h := b.ctx, b.host
 	const op = "inspect link"
@@ -69,6 +72,11 @@ func (b boundHost) IsSymlink(path string) (bool, error) {
 		return false, winerr.Wrap(op, path, err)
 	case link.Tag != win.TagSymlink && link.Tag != win.TagMountPoint:
 		return false, nil
+	}
+	if waited, err := lostvolume.AwaitUnmount(ctx, h.m, op, path); err != nil {
+		return false, err
+	} else if waited {
+		return b.IsSymlink(path)
 	}
 	_, err = h.files.LinkTarget(ctx, op, path, linkPath, link)
 	if policy.Unreachable(err) {

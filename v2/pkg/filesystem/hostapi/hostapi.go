@@ -12,6 +12,7 @@ package api
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -62,6 +63,11 @@ type Extended interface {
 	ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error)
 	// Unlink is Rmdir. It calls note before it removes a symbolic link at the path, with what the link holds.
 	Unlink(path string, force bool, note func(target string)) error
+	// SetRecord keeps a text of JSON for a path below the kubelet's folder plugins, in
+	// plugins\csi-proxy-mounter\HASH.json, and removes it for an empty one. It is whole at every moment.
+	SetRecord(path, text string) error
+	// Record returns that text, "" if there is none, or what is wrong with it.
+	Record(path string) (text, problem string, err error)
 }
 
 // DirectoryEntry is a name in a directory.
@@ -93,5 +99,5 @@ func NewOn(m win.Machine) HostAPI { return newHost(m, lostvolume.NewFinder()) }
 
 func newHost(m win.Machine, finder lostvolume.Finder) HostAPI {
 	var unlimited *policy.Policy
-	return boundHost{host: host{m: m, files: unlimited.Reach(m), lost: finder}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+	return boundHost{host: host{m: m, files: unlimited.Reach(m), lost: finder, swept: &atomic.Bool{}}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

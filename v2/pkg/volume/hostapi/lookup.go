@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -51,6 +52,11 @@ func (b boundHost) GetVolumeIDFromTargetPath(targetPath string) (string, error) 
 		case len(next.Below) > 0:
 			return "", winerr.New(winerr.NotFound, opLookup, targetPath, "%s leads to a folder of volume %s, not to the volume itself", path, next.Volume)
 		case next.Volume != "":
+			if waited, err := lostvolume.AwaitUnmount(ctx, h.m, opLookup, path); err != nil {
+				return "", err
+			} else if waited {
+				continue
+			}
 			return h.unlessGone(ctx, opLookup, targetPath, next.Volume)
 		}
 		path = next.Path

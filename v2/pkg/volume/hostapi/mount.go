@@ -10,6 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 const opMount = "mount volume"
@@ -52,6 +53,9 @@ func (h host) mount(ctx context.Context, w work) error {
 			_, err := h.m.DeviceNumber(ctx, w.volume.Device())
 			if errors.Is(err, winerr.NotFound) {
 				return failed(w.op, w.volume, err) // as for a folder where it is not mounted
+			}
+			if stuck, found := h.m.StuckChange(ctx, winpath.Fold(w.path)); found { // an unmount that is late
+				return winerr.As(winerr.Unavailable, w.op, w.object(), stuck, "")
 			}
 			return nil
 		} else if at.volume == "" || !errors.Is(taken, winerr.Exists) {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -66,6 +68,51 @@ func TestChange_Abandoned(t *testing.T) {
 			wantCalls(t, node, "FlushVolume", 1)
 		})
 	})
+}
+
+// TestUnmountVolume_Abandoned: a volume that is said to be mounted stays so. Its next pod would write to the folder.
+func TestUnmountVolume_Abandoned(t *testing.T) {
+	for call, staysMounted := range map[string]bool{"FlushVolume": true, "DeleteMountPoint": false} {
+		for who, asks := range map[string]func(context.Context, *winsim.Node, volumeapi.HostAPI) (bool, error){
+			"lookup": func(ctx context.Context, _ *winsim.Node, h volumeapi.HostAPI) (bool, error) {
+				is, err := bind(ctx, h).GetVolumeIDFromTargetPath(mount)
+				if errors.Is(err, winerr.NotFound) {
+					err = nil
+				}
+				return is == id, err
+			},
+			"IsSymlink": func(ctx context.Context, node *winsim.Node, _ volumeapi.HostAPI) (bool, error) {
+				return fsapi.NewOn(node).(fsapi.Extended).WithContext(ctx).IsSymlink(mount)
+			},
+		} {
+			t.Run(call+" "+who, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					node := nodeWith(t, formatted())
+					host := volumeapi.NewOn(node)
+					must(t, host.MountVolume(id, mount))
+					inject(t, node, winsim.Fault{Call: call, Times: 1, Delay: 20 * time.Second})
+					leaves(t, host, func(h volumeapi.HostAPI) error { return h.UnmountVolume(id, mount) })
+					said, err := asks(t.Context(), node, host)
+					if !staysMounted { // it is not kept waiting for ever
+						wantKind(t, "during the unmount", err, winerr.Unavailable, mount)
+						time.Sleep(5 * time.Second)
+						said, err = asks(t.Context(), node, host)
+					}
+					must(t, err)
+					if said != staysMounted {
+						t.Errorf("said to be mounted: %v, want %v", said, staysMounted)
+					}
+					time.Sleep(time.Hour)
+					if is, _ := host.GetVolumeIDFromTargetPath(mount); (is == id) != said {
+						t.Errorf("said to be mounted: %v, and then it shows %q", said, is)
+					}
+					must(t, host.UnmountVolume(id, mount))
+					must(t, host.MountVolume(id, mount))
+					wantMounted(t, host, mount, id)
+				})
+			})
+		}
+	}
 }
 
 // TestChange_OtherVolumeAtTheFolder shows that the order holds for folders, too.

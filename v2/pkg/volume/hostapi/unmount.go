@@ -11,6 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskprobe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -38,6 +39,11 @@ func (h host) unmount(ctx context.Context, w work) error {
 	loss, err := h.flushToUnmount(ctx, w)
 	if err != nil {
 		return err
+	}
+	end := lostvolume.Unmounting(h.m, w.path)
+	defer end()
+	if !queue.Awaited(ctx) { // a flush can take minutes, and the next pod may have the answer meanwhile that the volume is mounted
+		return winerr.New(winerr.Unavailable, w.op, w.object(), "its caller has left, so it stays mounted")
 	}
 	if err := h.removeFrom(ctx, w, entry, at); err != nil {
 		return err
@@ -158,6 +164,9 @@ func (b boundHost) FlushToUnmount(volumeID, path string) (loss string, err error
 		}
 		defer entry.Close()
 		if at.missing || at.ordinary() {
+			if stuck, found := h.m.StuckChange(ctx, string(w.volume.Device())); found && stuck.Silent >= silenceLimit {
+				return lossError{stuck}
+			}
 			return nil
 		}
 		if err := h.checkShown(ctx, w, at); err != nil {

@@ -132,9 +132,9 @@ func compile(t *testing.T, p *machine, packages ...string) {
 }
 
 // goTool runs the go command for Windows, at the root of the repository.
-func goTool(t *testing.T, args ...string) string {
+func goTool(t *testing.T, args ...string) {
 	t.Helper()
-	return goToolFor(t, "windows", args...)
+	goToolFor(t, "windows", args...)
 }
 
 // run runs a test binary in a directory of drive C:, with variables of the environment, and

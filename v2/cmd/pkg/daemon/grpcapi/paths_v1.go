@@ -3,6 +3,8 @@ package grpcapi
 import (
 	"context"
 
+	"google.golang.org/protobuf/types/known/emptypb"
+
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 )
@@ -16,6 +18,15 @@ func newPathsV1(s Services) any { return pathsV1{s.Filesystem} }
 func (s pathsV1) GetPathStats(ctx context.Context, in *extensionv1.Path) (*extensionv1.Space, error) {
 	out, err := responseOf(s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path}))
 	return &extensionv1.Space{TotalBytes: out.TotalBytes, AvailableBytes: out.AvailableBytes}, err
+}
+
+func (s pathsV1) SetRecord(ctx context.Context, in *extensionv1.Record) (*emptypb.Empty, error) {
+	return empty[emptypb.Empty](s.files.SetRecord(ctx, &filesystem.SetRecordRequest{Path: in.Path, Record: in.Text}))
+}
+
+func (s pathsV1) GetRecord(ctx context.Context, in *extensionv1.Path) (*extensionv1.Record, error) {
+	out, err := responseOf(s.files.GetRecord(ctx, &filesystem.GetRecordRequest{Path: in.Path}))
+	return &extensionv1.Record{Path: in.Path, Text: out.Record, Problem: out.Problem}, err
 }
 
 func (s pathsV1) ListDirectory(ctx context.Context, in *extensionv1.Path) (*extensionv1.Directory, error) {
