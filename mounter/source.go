@@ -52,7 +52,7 @@ type SMB struct {
 	// required.
 	Privacy Privacy
 	// RefuseOtherUser fails the call if the share is in use with another user, whose rights the
-	// volume would get.
+	// volume would get. It compares accounts, not passwords.
 	RefuseOtherUser bool
 }
 

@@ -5,6 +5,9 @@
 //
 // A driver's test that passes with Library and with NewDaemon works with both.
 //
+// A driver that restarts is another mounter.New with the same option, a node that restarts is its Reboot. Daemon.Stop
+// frees the sockets of a test with many daemons.
+//
 // The package is v0, as package mounter, and a module of its own: it requires newer versions of other modules than the
 // mounter does. Tests that must not raise those of the driver are in a module apart.
 package mountertest

@@ -7,7 +7,9 @@ import (
 
 // knownFaults are faults of the product that are not mended yet: how they show, after which event, and what they are. Who
 // mends one deletes its row. 'go test -known=false' finds them.
-var knownFaults = []struct{ invariant, says, after, what string }{}
+var knownFaults = []struct{ invariant, says, after, what string }{
+	{"I4", "mapping of", "nothing answers", "a search for links that the node did not answer is not repeated for ten minutes, and a driver that is not the mounter's asks once: the mapping stays until the next removal on its server"},
+}
 
 // known says which known fault, or limit, a run has met, or nothing.
 func (r *run) known() string {

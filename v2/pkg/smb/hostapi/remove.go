@@ -28,6 +28,9 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 				return ctx.Err()
 			}
 			h.state.links.postponeRemoval(remote)
+			if last, _ := h.state.scans.last(h.limits.String()); except != "" && last.passes(h.m.Elapsed()) { // its caller repeats the call
+				return winerr.As(winerr.Unavailable, opUnmap, share, err, "it is not known which links use it; try again")
+			}
 			klog.FromContext(ctx).Info("Kept the mapping of a share, because unknown links may use it", "share", share, "reason", err)
 			return nil
 		}

@@ -26,6 +26,7 @@ const (
 	scanTime    = 10 * time.Second
 	scanPause   = 10 * time.Minute // after a scan that hit a limit
 	scanRetry   = 10 * time.Second // after a scan that failed
+	scanFailing = time.Minute      // until scans that fail are no reason any more to keep a volume
 )
 
 // scans look for links that other processes have made, or this program before it restarted:
@@ -47,6 +48,13 @@ func (scanOf) Fresh() bool { return false }
 type ended struct {
 	err error
 	at  time.Duration
+	// since is when the first of the scans has failed that have failed since.
+	since time.Duration
+}
+
+// passes reports whether a failure can pass soon.
+func (e ended) passes(now time.Duration) bool {
+	return e.err != nil && e.pause() == scanRetry && now-e.since < scanFailing
 }
 
 // pause is how long to wait after a scan that did not finish. After one that hit a limit, the
@@ -73,7 +81,7 @@ func (h host) learnLinks(ctx context.Context) error {
 	}
 	return s.running.Do(ctx, scanOf(dirs), scanTime, func(ctx context.Context) error {
 		err := h.scan(ctx)
-		s.note(dirs, ended{err, h.m.Elapsed()})
+		s.note(dirs, ended{err: err, at: h.m.Elapsed()})
 		return err
 	})
 }
@@ -90,6 +98,10 @@ func (s *scans) note(dirs string, e ended) {
 	defer s.mu.Unlock()
 	if s.ended == nil {
 		s.ended = map[string]ended{}
+	}
+	e.since = e.at
+	if before := s.ended[dirs]; before.err != nil {
+		e.since = before.since
 	}
 	s.ended[dirs] = e
 }

@@ -149,6 +149,26 @@ func TestExamine_AllIsWell(t *testing.T) {
 }
 
 // TestExamine_Machine: one problem at a time.
+// TestExamine_SANPolicy: a policy that brings every LUN online is a warning while there are sessions.
+func TestExamine_SANPolicy(t *testing.T) {
+	model := winsim.Default()
+	const iqn = "iqn.2025-01.com.example:storage"
+	model.ISCSI = winsim.ISCSI{
+		Portals: []winsim.ISCSIPortal{{Address: "10.0.0.10"}},
+		Targets: []winsim.ISCSITarget{{IQN: iqn, LUNs: []winsim.Disk{{Size: winsim.GiB}}}},
+		Logins:  []winsim.ISCSILogin{{Target: iqn, Portal: "10.0.0.10"}},
+	}
+	d := at(t, serveModel(t, model))
+	const warning = "warning iSCSI disks: the SAN policy brings all disks of iSCSI targets online"
+	if got, _ := results(t, d); !strings.Contains(got, warning) {
+		t.Errorf("got %s", got)
+	}
+	d.SANPolicy = func() (win.SANPolicy, error) { return win.SANOfflineShared, nil }
+	if got, _ := results(t, d); strings.Contains(got, warning) {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestExamine_Machine(t *testing.T) {
 	dir := serveNode(t)
 	with := func(change func(*service)) func(*doctor.Doctor) {

@@ -8,6 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
 // storage reports every problem of disks, volumes, mounts, shares and sessions. The server opens the
@@ -22,6 +23,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 		r.add(Error, check, "read the daemon's log", "not checked: %s", inventory.Reason(err))
 		return
 	}
+	d.foreign(node, r)
 	bad := 0
 	for _, p := range node.Problems {
 		if expected := d.serve("system", "disk", "volume") && (node.GetVersion() == "" || d.serve("filesystem", "smb", "iscsi")); p.Kind == problem.Unseen && !expected {
@@ -54,6 +56,14 @@ func (d examination) storage(ctx context.Context, r *results) {
 	}
 	if bad == 0 {
 		r.add(OK, check, "", "%s", seen(node))
+	}
+}
+
+// foreign warns of disks that only LUN masking keeps from this node.
+func (d examination) foreign(node inventory.Node, r *results) {
+	if policy, err := d.SANPolicy(); err == nil && policy == win.SANOnlineAll && len(node.GetSessions()) > 0 {
+		r.add(Warning, "iSCSI disks", "let targets show this node only its own LUNs, or: diskpart.exe, san policy=OfflineShared",
+			"the SAN policy brings all disks of iSCSI targets online, also those of other nodes")
 	}
 }
 
