@@ -19,49 +19,26 @@ type rule struct {
 
 const silence, failure = extensionv1.ProblemSilence, extensionv1.ProblemFailure
 
-// rules are those of all kinds, the most urgent first. Without advice it depends on the object.
+// rules are those of all kinds, the most urgent first. Without advice it depends on the object. The codes are
+// ERROR_ACCESS_DENIED (5), ERROR_NOT_READY (21), ERROR_CRC (23), ERROR_SEM_TIMEOUT (121), ERROR_IO_DEVICE (1117) and
+// ERROR_DEVICE_NOT_CONNECTED (1167).
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes
 var rules = []rule{
-	{
-		kind: NoAnswer, cause: silence, advice: "look again in a minute: if it is only slow, it answers then",
-		again: "cordon the node and move the pods, and stop them first: what is not flushed is lost when the disk is torn off; it may return when its controller has reset it",
-	},
+	{kind: NoAnswer, cause: silence, advice: "look again in a minute: if it is only slow, it answers then", again: "cordon the node and move the pods, and stop them first: what is not flushed is lost when the disk is torn off; it may return when its controller has reset it"},
 	{kind: NoAnswer, cause: failure, advice: "read the daemon's log"},
-	{ // ERROR_ACCESS_DENIED
-		kind: NoAnswer, cause: "5", advice: "another process has it for itself, as during a repair or a format; look again when that is done",
-	},
-	{ // ERROR_NOT_READY
-		kind: NoAnswer, cause: "21", advice: "it is offline, still starts, or has no medium; look again in a minute",
-		again: "it does not get ready: bring it online or attach it again, or move the pods",
-	},
-	{ // ERROR_CRC
-		kind: NoAnswer, cause: "23", advice: "some of its data is bad: back up what can be read, and look again in a minute",
-		again: "its data stays bad: cordon the node, move the pods, and replace the disk; what cannot be read comes from a backup",
-	},
-	{ // ERROR_SEM_TIMEOUT
-		kind: NoAnswer, cause: "121", advice: "its driver has given up waiting for it; look again in a minute, and see whether other disks on the same path fail, too",
-		again: "cordon the node and move the pods; check the path to it, such as cable, network and host, before the disk",
-	},
-	{ // ERROR_IO_DEVICE
-		kind: NoAnswer, cause: "1117", advice: "it failed once, which may pass; look again in a minute",
-		again: "it keeps failing: cordon the node, move the pods, and replace the disk; what it held comes from a backup",
-	},
-	{ // ERROR_DEVICE_NOT_CONNECTED
-		kind: NoAnswer, cause: "1167", advice: "it has left the node: attach it again, then restart the pods that use it",
-	},
-	{
-		kind: NoAnswer, advice: "look again in a minute, and read the daemon's log",
-		again: "it keeps failing: cordon the node, move the pods, and look for the code in the event log",
-	},
+	{kind: NoAnswer, cause: "5", advice: "another process has it for itself, as during a repair or a format; look again when that is done"},
+	{kind: NoAnswer, cause: "21", advice: "it is offline, still starts, or has no medium; look again in a minute", again: "it does not get ready: bring it online or attach it again, or move the pods"},
+	{kind: NoAnswer, cause: "23", advice: "some of its data is bad: back up what can be read, and look again in a minute", again: "its data stays bad: cordon the node, move the pods, and replace the disk; what cannot be read comes from a backup"},
+	{kind: NoAnswer, cause: "121", advice: "its driver has given up waiting for it; look again in a minute, and see whether other disks on the same path fail, too", again: "cordon the node and move the pods; check the path to it, such as cable, network and host, before the disk"},
+	{kind: NoAnswer, cause: "1117", advice: "it failed once, which may pass; look again in a minute", again: "it keeps failing: cordon the node, move the pods, and replace the disk; what it held comes from a backup"},
+	{kind: NoAnswer, cause: "1167", advice: "it has left the node: attach it again, then restart the pods that use it"},
+	{kind: NoAnswer, advice: "look again in a minute, and read the daemon's log", again: "it keeps failing: cordon the node, move the pods, and look for the code in the event log"},
 	{kind: Offline, advice: "bring it online with mountvol or diskpart, online volume"},
 	{kind: DeadSession, advice: "check the target, its portal and the network"},
 	{kind: DeadShare},
 	{kind: StaleMount},
 	{kind: Locked, advice: "unlock it with manage-bde -unlock"},
-	{
-		kind: FailingDisk, works: true, advice: "back up what is on it, and move the pods",
-		again: "back up what is on it, move the pods, and replace the disk",
-	},
+	{kind: FailingDisk, works: true, advice: "back up what is on it, and move the pods", again: "back up what is on it, move the pods, and replace the disk"},
 	{kind: Damaged, works: true},
 	{kind: Dirty, works: true},
 	{kind: Full, works: true},

@@ -105,13 +105,9 @@ func WireNode(found *node.Description) *extensionv1.Node {
 		})
 	}
 	for _, l := range found.Links {
-		link := &extensionv1.Link{
-			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
-		}
-		if l.Problem != nil {
-			link.Problem = wireProblems([]node.Problem{*l.Problem})[0]
-		}
-		out.Links = append(out.Links, link)
+		out.Links = append(out.Links, &extensionv1.Link{
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: wireProblem(l.Problem), Target: wireText(l.Target), Share: wireText(l.Share),
+		})
 	}
 	for _, share := range found.Shares {
 		out.Shares = append(out.Shares, wireShare(share))
@@ -200,13 +196,19 @@ func wireTexts(paths []string) []string {
 	return out
 }
 
-// wireProblems escapes problems for display: they contain file names, which are not trusted.
-func wireProblems(problems []node.Problem) []*extensionv1.Problem {
-	out := make([]*extensionv1.Problem, len(problems))
-	for i, p := range problems {
-		out[i] = &extensionv1.Problem{Kind: string(p.Kind), WindowsCode: p.WindowsCode, Object: lineText(wireText(p.Object)), Text: lineText(wireText(p.Text))}
+func wireProblems(problems []node.Problem) (out []*extensionv1.Problem) {
+	for _, p := range problems {
+		out = append(out, wireProblem(&p))
 	}
 	return out
+}
+
+// wireProblem escapes a problem for display: it contains file names, which are not trusted.
+func wireProblem(p *node.Problem) *extensionv1.Problem {
+	if p == nil {
+		return nil
+	}
+	return &extensionv1.Problem{Kind: string(p.Kind), WindowsCode: p.WindowsCode, Object: lineText(wireText(p.Object)), Text: lineText(wireText(p.Text))}
 }
 
 // lineTexts escapes sentences for display: they contain file names, which are not trusted.
