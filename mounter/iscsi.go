@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -460,6 +461,9 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 	for _, number := range slices.Compact(disks) {
 		if user != "" || own != nil && *own == number {
 			continue
+		}
+		if state, err := m.node.disks.GetDiskState(limited, &disk.GetDiskStateRequest{DiskNumber: number}); err == nil && !state.IsOnline {
+			continue // nothing of it is mounted; to find its volumes, all others would be asked
 		}
 		paths, err := m.pathsOf(limited, number)
 		if err != nil {

@@ -40,7 +40,7 @@ type Mounter struct {
 	links  *links
 	mutual *mutualSecret
 	begun  *sync.Map // by path
-	silent *sync.Map // since when a disk could not go offline, by path
+	late   *sync.Map // since when a disk could not go offline, by path
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
 	ctx context.Context //nolint:containedctx // mount.Interface is published without
 }
@@ -63,7 +63,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, silent: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, late: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

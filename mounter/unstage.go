@@ -214,25 +214,29 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 	if err == nil && readOnly {
 		err = m.makeWritable(ctx, same)
 	}
-	silent := m.isSilent(path, err)
-	if err != nil && (loss != "" || silent) && ctx.Err() == nil {
+	switch late := m.isLate(path, err); {
+	case err == nil || ctx.Err() != nil:
+	case loss != "":
 		log.Error(err, "Disk stays as it is, because it has failed; what was written last may be lost", "disk", number, "path", path, "flush", loss)
+		return false, nil
+	case late:
+		log.Error(err, "Disk stays as it is, because Windows does not take it offline", "disk", number, "path", path)
 		return false, nil
 	}
 	return false, m.unlessGone(ctx, number, err)
 }
 
-// silenceLimit is how long a disk may not answer before it is left as it is. What a daemon counts as lost waits as long.
-const silenceLimit = 6 * time.Minute
+// offlineLimit is how long Windows gets to take a disk offline from which everything was flushed.
+const offlineLimit = 6 * time.Minute
 
-// isSilent reports whether a disk could not go offline for silenceLimit, given the result of the last attempt.
-func (m *Mounter) isSilent(path string, err error) bool {
+// isLate reports whether a disk could not go offline for offlineLimit, given the result of the last attempt.
+func (m *Mounter) isLate(path string, err error) bool {
 	if failure.ClassOf(err) != failure.Unavailable {
-		m.silent.Delete(pathKey(path))
+		m.late.Delete(pathKey(path))
 		return false
 	}
-	since, _ := m.silent.LoadOrStore(pathKey(path), time.Now())
-	return time.Since(since.(time.Time)) >= silenceLimit //nolint:forcetypeassert // no other is stored
+	since, _ := m.late.LoadOrStore(pathKey(path), time.Now())
+	return time.Since(since.(time.Time)) >= offlineLimit //nolint:forcetypeassert // no other is stored
 }
 
 // flush writes what is cached for the volume at a path, unless the volume is gone.

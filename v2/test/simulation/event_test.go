@@ -450,7 +450,7 @@ func attachOther(r *run) (string, func()) {
 // elsewhere is where others mount and link.
 const elsewhere = `C:\elsewhere`
 
-// useElsewhere is another process that mounts a volume, or links to it.
+// useElsewhere is another process that mounts a volume, or links to it. Who mounts a LUN wants its session, for ever.
 func useElsewhere(r *run, v *volume, _ uint32) (string, func()) {
 	id, end := r.volumesOnDisks()[v.serial], func() { _ = r.node.RemoveAll(elsewhere) }
 	switch {
@@ -459,7 +459,7 @@ func useElsewhere(r *run, v *volume, _ uint32) (string, func()) {
 		if r.node.Symlink(elsewhere, v.staging()) == nil {
 			return "a process links to " + v.name, end
 		}
-	case r.node.MountFolder(elsewhere, `\\?\`+id+`\`) == nil:
+	case v.target == "" && r.node.MountFolder(elsewhere, `\\?\`+id+`\`) == nil:
 		return "a process mounts " + v.name, end
 	}
 	return "", nil

@@ -207,10 +207,10 @@ const (
 
 // unstaged checks that what was written last is on the disk, and that the disk is as its driver wants it.
 func (r *run) unstaged(v *volume, well bool) {
-	if d, ok := r.disk(v.serial); ok && well && v.target == "" && v.written != "" && !d.Offline && (v.isMounters() && v.offline || !v.isMounters() && v.troubled == 0) && !r.node.Exists(elsewhere) {
+	if d, ok := r.disk(v.serial); ok && well && !r.said(v, "does not take it offline") && v.target == "" && v.written != "" && !d.Offline && (v.isMounters() && v.offline || !v.isMounters() && v.troubled == 0) && !r.node.Exists(elsewhere) {
 		r.fail(invariant7, "%s was unstaged, and its disk is online", v.name)
 	}
-	said := r.lossSaid(v)
+	said := r.said(v, "lost")
 	if hung := max(v.hungFor, since(v.hungAt)); said && !v.loss && v.flushErrors < 2 && hung < silence {
 		r.fail(invariant6, "what was written to %s counts as lost after %d errors, and its disk was silent for %s", v.name, v.flushErrors, hung)
 	}
@@ -374,11 +374,13 @@ func (r *run) mustNotHoldSecrets(text string) {
 	}
 }
 
-// lossSaid reports whether a log has had the loss of a volume since it was asked before.
-func (r *run) lossSaid(v *volume) bool {
+// said reports whether a log has had a text about a volume since it was asked before.
+func (r *run) said(v *volume, what string) bool {
 	r.failing.Lock()
 	defer r.failing.Unlock()
 	count := len(r.losses)
-	r.losses = slices.DeleteFunc(r.losses, func(text string) bool { return strings.Contains(text, v.name+`\\globalmount`) })
+	r.losses = slices.DeleteFunc(r.losses, func(text string) bool {
+		return strings.Contains(text, v.name+`\\globalmount`) && strings.Contains(text, what)
+	})
 	return len(r.losses) < count
 }

@@ -194,11 +194,11 @@ func (r *run) describeNode(ctx context.Context) (string, error) {
 	return prototext.Format(is), err
 }
 
-// logger checks what is logged, and keeps the losses in it.
+// logger checks what is logged, and keeps what is lost and not reached.
 func (r *run) logger() klog.Logger {
 	return funcr.New(func(_, args string) {
 		r.mustNotHoldSecrets(args)
-		if strings.Contains(args, "unmounted although") || strings.Contains(args, "it has failed; what") {
+		if strings.Contains(args, "unmounted although") || strings.Contains(args, "Disk stays as it is") {
 			r.failing.Lock()
 			r.losses = append(r.losses, args)
 			r.failing.Unlock()

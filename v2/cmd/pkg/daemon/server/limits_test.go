@@ -493,15 +493,16 @@ func TestLimits_Requests(t *testing.T) {
 	})
 	const connections = 6
 	refused := make(chan string, connections)
+	var sent sync.WaitGroup
 	for range connections {
 		c := r.greet()
-		go func() {
+		sent.Go(func() {
 			for n := range uint32(200) {
 				if err := c.whole(2*n + 1); err != nil {
 					t.Error(err)
 				}
 			}
-		}()
+		})
 		go func() {
 			frame, _ := until[*http2.MetaHeadersFrame](c)
 			if frame != nil {
@@ -513,6 +514,7 @@ func TestLimits_Requests(t *testing.T) {
 		t.Errorf("the first of 1200 answers: %s", got)
 	}
 	close(finish)
+	sent.Wait()
 	r.mustServe()
 }
 
