@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,7 @@ func simulate(t *testing.T, seed uint64, dropped map[int]bool) *run {
 // simulateOnce makes a run; a calm one has no events.
 func simulateOnce(t *testing.T, seed uint64, dropped map[int]bool, calm bool) (r *run) {
 	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // in which order those go on who wait for the same is not chance then
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		r = &run{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), arrived: make(chan struct{}, 1), dropped: dropped, calm: calm, names: map[string]string{}, took: map[string]time.Duration{}}
