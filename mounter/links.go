@@ -165,6 +165,7 @@ func (m *Mounter) eachIn(ctx context.Context, dir string, do func(path, target s
 	for _, entry := range entries {
 		at := dir + `\` + entry.Name
 		switch entry.Type {
+		case fsapi.FileEntry, fsapi.MountEntry:
 		case fsapi.SubdirectoryEntry, fsapi.LinkEntry:
 			first = cmp.Or(first, do(at, entry.Target))
 		case fsapi.OtherEntry:

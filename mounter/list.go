@@ -104,11 +104,11 @@ func problemText(problems []nodeapi.Problem) string {
 	if len(problems) == 0 {
 		return "the node does not answer; try again"
 	}
-	text := "the node does not answer: "
-	for _, p := range problems {
-		text += p.Text + "; "
+	texts := make([]string, len(problems))
+	for i, p := range problems {
+		texts[i] = p.Text
 	}
-	return text + "try again"
+	return "the node does not answer: " + strings.Join(texts, "; ") + "; try again"
 }
 
 // refs returns the other paths of what is at a path.

@@ -291,7 +291,7 @@ func TestDescribe_Faults(t *testing.T) {
 				t.Errorf("%s fails with %d, and the answer does not say so:\n%s", call, code, text(got))
 			}
 			for _, problem := range all {
-				if !strings.Contains(problem.Text, fmt.Sprintf("(Windows error %d)", code)) || problem.WindowsCode != uint32(code) {
+				if !strings.Contains(problem.Text, fmt.Sprintf("(Windows error %d)", code)) || problem.WindowsCode != code {
 					t.Errorf("%s fails with %d, and that is said of it: %s", call, code, problem)
 				}
 			}

@@ -81,7 +81,8 @@ type life struct {
 }
 
 func (l *life) run() {
-	for _, path := range []string{"C:" + stageAbove, podAbove} {
+	records := kubelet + `\plugins\csi-proxy-mounter` // the mounter keeps this folder
+	for _, path := range []string{"C:" + stageAbove, podAbove, records} {
 		if err := l.node.Mkdir(path); err != nil {
 			l.Fatal(err)
 		}
