@@ -31,6 +31,7 @@ type record struct {
 
 // begin remembers what is staged at a path, until end.
 func (m *Mounter) begin(ctx context.Context, path string, source Source, readOnly bool) error {
+	m.late.Delete(pathKey(path)) // of an earlier Unstage
 	now := begun{source: source.keys(), readOnly: readOnly, kept: true}
 	if before, ok := m.begun.Load(pathKey(path)); ok && reflect.DeepEqual(before, now) {
 		return nil

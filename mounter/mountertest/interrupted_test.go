@@ -71,6 +71,8 @@ func TestInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, verb := range []string{"Stage", "Unstage"} {
 				eachMode(t, c.model, func(k *kit) {
+					_ = k.Close()
+					k.stop() // on Windows one daemon has the pipes
 					ended := false
 					for at := 1; !ended; at += step {
 						node, err := winsim.New(c.model())
