@@ -211,7 +211,9 @@ func hangDisk(r *run, v *volume, number uint32) (string, func()) {
 	if r.node.HangDisk(number) != nil {
 		return "", nil
 	}
-	v.hungAt, v.badAt = time.Now(), time.Now()
+	if v.badAt = time.Now(); v.hungAt.IsZero() { // it may hang already
+		v.hungAt = v.badAt
+	}
 	return fmt.Sprintf("the disk of %s, %d, hangs", v.name, number), r.healDisk(v)
 }
 
