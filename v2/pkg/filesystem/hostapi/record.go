@@ -135,7 +135,7 @@ func (h host) sweepRecords(ctx context.Context, op string, in win.Directory) {
 				continue
 			}
 			old, problem := decodeRecord(text)
-			if problem != "" {
+			if _, name, err := recordAt(op, old.Path); problem != "" || err != nil || name != entry.Name { // of others
 				continue
 			}
 			if _, err := h.files.Info(ctx, op, old.Path); errors.Is(err, winerr.NotFound) {

@@ -74,7 +74,7 @@ func TestRecord(t *testing.T) {
 func TestRecord_Old(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	require.NoError(t, err)
-	const gone, there, last = `C:\k\plugins\gone`, `C:\k\plugins\there`, `C:\k\plugins\last`
+	const gone, there, last = `C:\data\plugins\gone`, `C:\data\plugins\there`, `C:\data\plugins\last`
 	require.NoError(t, node.Mkdir(there))
 	kept := func(path string) bool {
 		t.Helper()
@@ -88,8 +88,12 @@ func TestRecord_Old(t *testing.T) {
 	if !kept(gone) {
 		t.Error("a new record is gone")
 	}
+	require.NoError(t, node.WriteFile(`C:\data\plugins\csi-proxy-mounter\other.json`, `{"version":1,"path":"C:\\nowhere","volume":{}}`))
 	require.NoError(t, node.Sleep(t.Context(), 25*time.Hour))
 	require.NoError(t, node.Filesystem().(fsapi.Extended).SetRecord(last, `{}`))
+	if !node.Exists(`C:\data\plugins\csi-proxy-mounter\other.json`) {
+		t.Error("a file of others is gone")
+	}
 	if kept(gone) || !kept(there) || !kept(last) {
 		t.Errorf("gone %t, there %t, last %t", kept(gone), kept(there), kept(last))
 	}

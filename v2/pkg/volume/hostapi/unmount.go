@@ -43,7 +43,7 @@ func (h host) unmount(ctx context.Context, w work) error {
 	end := lostvolume.Unmounting(h.m, w.path)
 	defer end()
 	if !queue.Awaited(ctx) { // a flush can take minutes, and the next pod may have the answer meanwhile that the volume is mounted
-		return winerr.New(winerr.Unavailable, w.op, w.object(), "its caller has left, so it stays mounted")
+		return winerr.New(winerr.Unavailable, w.op, w.object(), "its caller has left, so it stays mounted; call again")
 	}
 	if err := h.removeFrom(ctx, w, entry, at); err != nil {
 		return err
