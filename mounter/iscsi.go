@@ -399,6 +399,9 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 		return err
 	}
 	defer unlock()
+	if sessions, err = m.node.machine.SessionsOf(ctx, target); err != nil { // others have come and gone since
+		return err
+	}
 	leave := m.mayLeave(ctx, sessions, path, &number)
 	if leave {
 		paths, err := m.pathsOf(ctx, number)
