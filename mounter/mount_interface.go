@@ -21,7 +21,7 @@ import (
 //   - \\?\Volume{GUID}\ is a volume: it is mounted at the target;
 //   - any other path is linked from the target, as a bind mount.
 //
-// The option ro makes a disk read-only. Other options have no meaning on Windows and are ignored.
+// The option ro makes a disk read-only. Other options have no meaning on Windows and are ignored, as are file systems of Linux.
 func (m *Mounter) Mount(source, target, fstype string, options []string) error {
 	return m.MountSensitive(source, target, fstype, options, nil)
 }
@@ -31,7 +31,7 @@ func (m *Mounter) MountSensitive(source, target, fstype string, options, sensiti
 	ctx := m.ctx
 	if number, err := strconv.ParseUint(source, 10, 32); err == nil {
 		_, err := m.Stage(ctx, StageRequest{
-			Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
+			Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, MountFlags: options,
 		})
 		return err
 	}

@@ -28,7 +28,8 @@ func NewSafeFormatAndMount(m *Mounter) *SafeFormatAndMount {
 	return &SafeFormatAndMount{SafeFormatAndMount: &mount.SafeFormatAndMount{Interface: m, Exec: noPrograms{}}, mounter: m}
 }
 
-// FormatAndMount stages the disk whose number is the source. The option ro makes it read-only.
+// FormatAndMount stages the disk whose number is the source, with the options as MountFlags. A file system of Linux means the
+// node's default.
 func (s *SafeFormatAndMount) FormatAndMount(source, target, fstype string, options []string) error {
 	return s.FormatAndMountSensitive(source, target, fstype, options, nil)
 }
@@ -49,7 +50,7 @@ func (s *SafeFormatAndMount) FormatAndMountSensitiveWithFormatOptions(source, ta
 		return during(opStage, target, newError(failure.Invalid, opCheck, "", "options of a formatting program have no meaning on Windows; use Stage with FormatOptions"))
 	}
 	_, err = s.mounter.Stage(s.mounter.ctx, StageRequest{
-		Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, ReadOnly: slices.Contains(options, "ro") || slices.Contains(sensitiveOptions, "ro"),
+		Path: target, Source: DiskNumber(uint32(number)), FSType: fstype, MountFlags: options, ReadOnly: slices.Contains(sensitiveOptions, "ro"),
 	})
 	return err
 }

@@ -102,10 +102,42 @@ func checkFileSystem(r StageRequest) error {
 	if err := checkText(r.FSType, r.Format.Label, r.Format.RootAccess); err != nil {
 		return err
 	}
-	if r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs") && !strings.EqualFold(r.FSType, "refs") {
+	if fs := strings.ToLower(r.FSType); fs != "" && fs != "ntfs" && fs != "refs" && !slices.Contains(linuxFileSystems, fs) {
 		return newError(failure.Invalid, opCheck, "", "file system %q is not supported on Windows nodes; use ntfs or refs", r.FSType)
 	}
 	return nil
+}
+
+// linuxFileSystems are those that StorageClasses name for nodes with Linux, and provisioners by default.
+var linuxFileSystems = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "zfs"}
+
+// optionsOf splits mount flags as Linux does, which joins them with commas.
+func optionsOf(flags []string) []string { return strings.Split(strings.Join(flags, ","), ",") }
+
+// ignoreLinux returns a request that was checked without what has a meaning only on Linux. Each value is logged once, options
+// without what follows the equals sign: that can be a password.
+func (m *Mounter) ignoreLinux(ctx context.Context, r StageRequest) StageRequest {
+	once := func(message, value string) {
+		if _, known := m.ignored.LoadOrStore(message+value, true); !known {
+			klog.FromContext(ctx).Info(message, "value", value)
+		}
+	}
+	_, share := r.Source.(SMB)
+	switch fs := strings.ToLower(r.FSType); {
+	case fs == "": // the default of the node
+	case share:
+		once("The server chooses the file system of a share: ignoring that of the request", fs)
+		r.FSType = ""
+	case slices.Contains(linuxFileSystems, fs):
+		once("Windows has no such file system: a new one is of the node's default", fs)
+		r.FSType = ""
+	}
+	for _, option := range optionsOf(r.MountFlags) {
+		if name, _, _ := strings.Cut(option, "="); name != "" && name != "ro" {
+			once("Windows has no such mount option: ignoring it", name)
+		}
+	}
+	return r
 }
 
 func (d Disk) check(r StageRequest) error {
@@ -166,8 +198,6 @@ func (s SMB) check(r StageRequest) error {
 		return newError(failure.Invalid, opCheck, "", `the share has no name; set Remote to \\server\share`)
 	case !isRemote(s.Remote):
 		return newError(failure.Invalid, opCheck, "", `%.250q is not a share; set Remote to \\server\share`, s.Remote)
-	case r.FSType != "":
-		return newError(failure.Invalid, opCheck, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
 	case r.Format != FormatOptions{}:
 		return newError(failure.Invalid, opCheck, "", "a share is not formatted; remove the format options")
 	case r.ReadOnly:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"k8s.io/klog/v2"
@@ -18,9 +19,12 @@ type StageRequest struct {
 	Path string
 	// Source is what the volume is on. A disk must have one volume, or be blank.
 	Source Source
-	// FSType is the file system of a disk that has none: ntfs, which is also the default, or refs, in any case. Editions
-	// of Windows that cannot make ReFS refuse it. A file system that is there is kept.
+	// FSType is the file system of a disk that has none: ntfs or refs, in any case. Editions of Windows that cannot make ReFS
+	// refuse it. Empty, or one of Linux such as ext4, is the node's default, NTFS unless the daemon has another. A file system
+	// that is there is kept. For a share it means nothing.
 	FSType string
+	// MountFlags are the mount options of CSI. Windows has none, so those of Linux are ignored, but ro is ReadOnly.
+	MountFlags []string
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
 	// ReadOnly says that reading suffices, and makes the disk read-only while it is staged: Windows does not write to it, not even
@@ -68,6 +72,7 @@ func (m *Mounter) Stage(ctx context.Context, request StageRequest) (Staged, erro
 		return Staged{}, during(opStage, request.Path, err)
 	}
 	request.Source = sourceOf(request.Source)
+	request.ReadOnly = request.ReadOnly || slices.Contains(optionsOf(request.MountFlags), "ro")
 	if err := request.check(); err != nil {
 		return Staged{}, during(opStage, path, err)
 	}
@@ -76,6 +81,7 @@ func (m *Mounter) Stage(ctx context.Context, request StageRequest) (Staged, erro
 		return Staged{}, during(opStage, path, err)
 	}
 	defer unlock()
+	request = m.ignoreLinux(ctx, request)
 	staged, err := request.Source.stage(ctx, m, path, request)
 	return staged, during(opStage, path, err)
 }

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
@@ -201,5 +204,38 @@ func TestDaemon_FormatDefault(t *testing.T) {
 		if got := info.Partitions[len(info.Partitions)-1].Volume.FileSystem; got != want {
 			t.Errorf("FSType %q: %s, want %s", fsType, got, want)
 		}
+	}
+}
+
+// TestStorageClasses: what StorageClasses of Linux say does no harm, and is in the log once, without its secrets.
+func TestStorageClasses(t *testing.T) {
+	for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+		t.Run(mode.String(), func(t *testing.T) {
+			k := newKit(t, mode, winsim.Default())
+			var log strings.Builder
+			k.ctx = klog.NewContext(k.ctx, funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{}))
+			flags := []string{"dir_mode=0777,uid=1000", "mfsymlinks", "noatime", "password=Pa55", ""}
+			fileSystems := []string{"ext2", "ext3", "EXT4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "zfs"}
+			for _, fs := range fileSystems {
+				k.must(k.stage(func(r *mounter.StageRequest) { r.FSType, r.MountFlags = fs, flags }), k.unstage())
+			}
+			k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" }))
+			info, err := k.node.DiskInfo(1)
+			if k.must(err); info.Partitions[len(info.Partitions)-1].Volume.FileSystem != winsim.NTFS {
+				t.Errorf("the disk is %+v", info)
+			}
+			k.must(second(k.Stage(k.ctx, mounter.StageRequest{
+				Path: staging2, Source: mounter.SMB{Remote: "//files/data", Username: "csi", Password: "csi-Pa55"}, FSType: "anything", MountFlags: flags,
+			})))
+			lines := 0
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, "ignoring") || strings.Contains(line, "node's default") {
+					lines++
+				}
+			}
+			if want := len(fileSystems) + len([]string{"anything", "dir_mode", "uid", "mfsymlinks", "noatime", "password"}); lines != want || strings.Contains(log.String(), "Pa55") {
+				t.Errorf("%d lines, want %d without secrets:\n%s", lines, want, &log)
+			}
+		})
 	}
 }

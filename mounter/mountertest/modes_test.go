@@ -292,8 +292,16 @@ var cases = map[string]struct {
 		return k.untouched(7, func() error { return k.stage(func(r *mounter.StageRequest) { r.Source = number(7) }) })
 	}, want: want{failure.InUse, "Linux"}},
 	"another file system": {run: func(k *kit) (any, error) {
-		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" })
-	}, want: want{failure.Invalid, `file system "ext4" is not supported`}},
+		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4 " })
+	}, want: want{failure.Invalid, `file system "ext4 " is not supported`}},
+	"ro among other options": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.MountFlags = []string{"noatime,ro"} })
+	}, want: want{failure.InUse, "cannot get one read-only"}},
+	"ro of a share": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) {
+			r.Source, r.MountFlags = mounter.SMB{Remote: "//files/data"}, []string{"ro"}
+		})
+	}, want: want{failure.Invalid, "cannot be staged read-only"}},
 	"a disk without keys": {run: func(k *kit) (any, error) {
 		return nil, k.stage(func(r *mounter.StageRequest) { r.Source = mounter.Disk{} })
 	}, want: want{failure.Invalid, "has no keys"}},

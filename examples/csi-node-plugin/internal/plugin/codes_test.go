@@ -26,8 +26,8 @@ func TestCodes(t *testing.T) {
 		capability.AccessMode.Mode = mode
 		return capability
 	}
-	options := mounted("ntfs")
-	options.GetMount().MountFlags = []string{"ro"}
+	readOnly := mounted("ext4")
+	readOnly.GetMount().MountFlags = []string{"ro"}
 	stage := func(handle, path string, capability *csi.VolumeCapability, secrets ...string) func(context.Context, *driver) error {
 		return func(ctx context.Context, d *driver) error {
 			request := &csi.NodeStageVolumeRequest{VolumeId: handle, StagingTargetPath: path, VolumeCapability: capability}
@@ -56,9 +56,9 @@ func TestCodes(t *testing.T) {
 		text string
 	}{
 		{"a raw block volume", stage(handle, staging, block), codes.InvalidArgument, "raw block"},
-		{"another file system", stage(handle, staging, mounted("ext4")), codes.InvalidArgument, "ntfs"},
-		{"a file system for a share", stage("smb/files/data", staging, mounted("ntfs")), codes.InvalidArgument, "fsType"},
-		{"mount options", stage(handle, staging, options), codes.InvalidArgument, "mountOptions"},
+		{"another file system", stage(handle, staging, mounted("ufs")), codes.InvalidArgument, "ntfs"},
+		{"a read-only share", stage("smb/files/data", staging, readOnly), codes.InvalidArgument, "read-only"},
+		{"a read-only blank disk", stage(handle, staging, readOnly), codes.FailedPrecondition, "stage it once"},
 		{"a disk on several nodes", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)), codes.InvalidArgument, "use ReadWriteOnce"},
 		{"a disk for one pod", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "SINGLE_NODE_SINGLE_WRITER"},
 		{"a share for one pod", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},

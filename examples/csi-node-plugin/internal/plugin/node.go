@@ -47,7 +47,10 @@ func (s *nodeServer) NodeStageVolume(ctx context.Context, request *csi.NodeStage
 		return nil, err
 	}
 	return do(s.inFlight, request, &csi.NodeStageVolumeResponse{}, func() error {
-		_, err := s.config.Mounter.Stage(ctx, mounter.StageRequest{Path: request.GetStagingTargetPath(), Source: v.source(request.GetSecrets())})
+		as := request.GetVolumeCapability().GetMount()
+		_, err := s.config.Mounter.Stage(ctx, mounter.StageRequest{
+			Path: request.GetStagingTargetPath(), Source: v.source(request.GetSecrets()), FSType: as.GetFsType(), MountFlags: as.GetMountFlags(),
+		})
 		return answer(err)
 	})
 }

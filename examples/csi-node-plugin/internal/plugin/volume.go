@@ -50,25 +50,19 @@ func checkCapability(capability *csi.VolumeCapability) error {
 		return errBlock
 	case capability.GetMount() == nil:
 		return status.Error(codes.InvalidArgument, "the volume capability has no access type")
-	case len(capability.GetMount().GetMountFlags()) > 0:
-		return status.Error(codes.InvalidArgument, "Windows has no mount options; remove mountOptions")
 	}
 	return nil
 }
 
-// accepts refuses what this kind of volume cannot do.
+// accepts refuses access modes that this kind of volume cannot have. The mounter knows file systems and mount options.
 func (v volume) accepts(capability *csi.VolumeCapability) error {
-	fsType, mode := capability.GetMount().GetFsType(), capability.GetAccessMode().GetMode()
+	mode := capability.GetAccessMode().GetMode()
 	switch {
-	case v.remote == "" && fsType != "" && !strings.EqualFold(fsType, "ntfs"):
-		return status.Errorf(codes.InvalidArgument, "disks are formatted with ntfs, not with %s", fsType)
 	case v.remote == "" && mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:
 		// Two nodes at once would destroy NTFS.
 		return status.Errorf(codes.InvalidArgument, "access mode %v is not supported for disks; use ReadWriteOnce", mode)
 	case v.remote == "":
 		return nil
-	case fsType != "":
-		return status.Errorf(codes.InvalidArgument, "the server chooses the file system of a share; remove fsType: %s", fsType)
 	}
 	switch mode {
 	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,

@@ -33,9 +33,7 @@ func (m *NodeMounter) FindDevicePath(_, volumeID, _, _ string) (string, error) {
 	return strconv.Itoa(int(number)), err
 }
 
-// FormatAndMountSensitiveWithFormatOptions ignores the file system: the node service says ext4 unless
-// the volume has one.
-func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, _ string, _, sensitiveOptions, formatOptions []string) error {
+func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, fstype string, options, sensitiveOptions, formatOptions []string) error {
 	if len(sensitiveOptions)+len(formatOptions) > 0 {
 		return errors.New("sensitive options and format options are not supported on Windows")
 	}
@@ -43,7 +41,7 @@ func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, _
 	if err != nil {
 		return err
 	}
-	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Source: kit.DiskNumber(number)})
+	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Source: kit.DiskNumber(number), FSType: fstype, MountFlags: options})
 	return err
 }
 
