@@ -1,6 +1,7 @@
 package mountertest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -179,4 +181,51 @@ func TestBadDisk_Many(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBadDisk_Stage: whenever its disk begins to hang, Stage says so before its caller gives up, and so does Unstage after it.
+func TestBadDisk_Stage(t *testing.T) {
+	for name, c := range map[string]struct {
+		model  func() winsim.Model
+		source mounter.Source
+		disk   uint32
+	}{"formatted": {attachedNode, number(1), 1}, "blank": {blankNode, number(1), 1}, "LUN": {targetNode, lun(3, portalA), 3}} {
+		t.Run(name, func(t *testing.T) {
+			for n, more := 1, true; more; n++ {
+				synctest.Test(t, func(t *testing.T) {
+					more = newKit(t, mounter.Library, c.model()).hang(c.source, c.disk, winsim.Fault{Nth: n, Times: 1})
+				})
+			}
+		})
+	}
+	t.Run("daemon", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("it takes half a minute")
+		}
+		newKit(t, mounter.Daemon, attachedNode()).hang(number(1), 1, winsim.Fault{Call: "FileSystem", Times: 1})
+	})
+}
+
+// hang stages and unstages a volume whose disk begins to hang at a call, and reports whether Stage has made that call.
+func (k *kit) hang(source mounter.Source, disk uint32, at winsim.Fault) bool {
+	k.t.Helper()
+	at.Do = func(node *winsim.Node) { _ = node.HangDisk(disk) }
+	fault, err := k.node.Inject(at)
+	k.must(err)
+	for i := range 3 {
+		ctx, cancel := context.WithTimeout(k.ctx, time.Minute)
+		_, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: source})
+		if fault.Hits() == 0 {
+			cancel()
+			return false
+		}
+		if i > 0 {
+			err = k.Unstage(ctx, mounter.UnstageRequest{Path: staging, Offline: true})
+		}
+		if err != nil && failure.ClassOf(err) != failure.Unavailable {
+			k.t.Errorf("call %d, attempt %d: %v", at.Nth, i, err)
+		}
+		cancel()
+	}
+	return true
 }

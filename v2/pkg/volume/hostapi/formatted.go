@@ -25,15 +25,19 @@ func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	found, err := h.content(ctx, opFormatted, id)
-	if winerr.KindOf(err) == winerr.InUse { // a format that runs, or has ended since, looks like that
-		unlock, lockErr := h.lockFormat(ctx, opFormatted, id)
-		if lockErr != nil {
-			return false, lockErr
-		}
-		defer unlock()
+	var found content
+	err = h.watch(ctx, opFormatted, id, func(ctx context.Context) (err error) {
 		found, err = h.content(ctx, opFormatted, id)
-	}
+		if winerr.KindOf(err) == winerr.InUse { // a format that runs, or has ended since, looks like that
+			unlock, lockErr := h.lockFormat(ctx, opFormatted, id)
+			if lockErr != nil {
+				return lockErr
+			}
+			defer unlock()
+			found, err = h.content(ctx, opFormatted, id)
+		}
+		return err
+	})
 	return found == hasFileSystem, err
 }
 
