@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-const kubelet = `C:\var\lib\kubelet`
+const (
+	kubelet = `C:\var\lib\kubelet`
+	nodeID  = "node-1"
+	pool    = "iqn.2025-01.com.example:pool" // a target with the LUNs of a cloud
+)
 
 // modes are the two ways to reach a node.
 var modes = map[string]func(tb testing.TB, node *winsim.Node) mounter.Option{
@@ -45,7 +50,11 @@ func inBothModes(t *testing.T, test func(d *driver)) {
 
 func newNode(t *testing.T) *winsim.Node {
 	t.Helper()
-	node, err := winsim.New(winsim.Default())
+	model := winsim.Default()
+	model.ISCSI.Targets = append(model.ISCSI.Targets, winsim.ISCSITarget{
+		IQN: pool, CHAP: &winsim.CHAP{User: "csi", Secret: "csi-Pa55-chap"}, LUNs: slices.Repeat([]winsim.Disk{{Size: 2 * winsim.GiB}}, 64),
+	})
+	node, err := winsim.New(model)
 	must(t, err)
 	return node
 }
@@ -71,7 +80,7 @@ func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
 	config := plugin.Config{
 		Name:        "csi-node-plugin.example.com",
 		Version:     "test",
-		NodeID:      "node-1",
+		NodeID:      nodeID,
 		Controller:  true,
 		KubeletPath: kubelet,
 		Mounter:     m,

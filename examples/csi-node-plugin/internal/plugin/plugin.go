@@ -1,11 +1,12 @@
 // Package plugin is the node part of a CSI driver for Windows: the Identity and the Node
-// service, for volumes on disks and on SMB shares.
+// service, for volumes on disks, SMB shares and iSCSI targets.
 //
 // A volume's handle holds all that the node must know, so the plugin keeps nothing in memory and
 // can be restarted at any time:
 //
 //	disk/<serial number>              the disk with this serial number
 //	smb/<server>/<share>[/<folder>]   a share, or a folder in it
+//	iscsi/<portal>/<target>/<LUN>     a disk of an iSCSI target
 //
 // The driver's controller attaches a disk to the node before it is staged. Package mounter does
 // the work on Windows; the plugin translates between it and CSI.

@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -10,10 +11,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
-// volume is what a handle says. It has one of the two.
+// volume is what a handle says. It has one of the three.
 type volume struct {
 	disk   mounter.Disk
 	remote string // \\server\share or a folder in it
+	iscsi  mounter.ISCSI
 }
 
 func volumeOf(handle string) (volume, error) {
@@ -22,17 +24,27 @@ func volumeOf(handle string) (volume, error) {
 		return volume{disk: mounter.Disk{Serial: name}}, nil
 	case kind == "smb" && strings.Count(strings.Trim(name, "/"), "/") >= 1:
 		return volume{remote: `\\` + strings.ReplaceAll(strings.Trim(name, "/"), "/", `\`)}, nil
+	case kind == "iscsi":
+		portals, name, _ := strings.Cut(name, "/")
+		target, number, _ := strings.Cut(name, "/")
+		if lun, err := strconv.ParseUint(number, 10, 8); err == nil && target != "" {
+			return volume{iscsi: mounter.ISCSI{Portals: strings.Split(portals, ","), Target: target, LUN: uint16(lun)}}, nil
+		}
 	}
-	return volume{}, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
+	return volume{}, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL, smb/SERVER/SHARE and iscsi/PORTAL/TARGET/LUN", handle)
 }
 
-// source says what the volume is on. To stage a share takes the secrets username and password, and
-// optionally domain. Without a username the server must admit guests.
+// source says what the volume is on. To stage a share or a disk of a target takes the secrets username and password, and
+// for a share optionally domain. Without a username the server must admit guests.
 func (v volume) source(secrets map[string]string) mounter.Source {
-	if v.remote == "" {
+	user := secrets["username"]
+	switch {
+	case v.iscsi.Target != "":
+		v.iscsi.CHAP = mounter.CHAP{Username: user, Secret: secrets["password"]}
+		return v.iscsi
+	case v.remote == "":
 		return v.disk
 	}
-	user := secrets["username"]
 	if domain := secrets["domain"]; domain != "" && user != "" {
 		user = domain + `\` + user
 	}
