@@ -70,8 +70,8 @@ type Volumes interface {
 	// gone.
 	VolumePaths(ctx context.Context, id VolumeID) ([]string, error)
 
-	// SystemVolumes returns the volumes of the Windows directory and of the boot
-	// files: nothing may ever be done to their disks.
+	// SystemVolumes returns the volumes of the Windows directory, which is the first, and of the
+	// boot files: nothing may ever be done to their disks.
 	SystemVolumes(ctx context.Context) ([]VolumeID, error)
 
 	// VolumeDirty reports the dirty bit: FSCTL_IS_VOLUME_DIRTY. It is set while the file system may be inconsistent.

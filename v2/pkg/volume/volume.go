@@ -8,7 +8,8 @@
 // Volumes are named by id, \\?\Volume{GUID}\, which stays the same as long as the
 // volume exists. Results end in the backslash; requests may leave it out, and case does not
 // matter. Paths must be absolute, on a local drive, in
-// backslash form, as package filesystem explains.
+// backslash form, as package filesystem explains; but one that begins with a single slash of
+// either kind is on the drive of Windows.
 //
 // Start with New and the host of this machine:
 //
@@ -211,7 +212,7 @@ func formatWith(host volumeapi.HostAPI, id string, options volumeapi.FormatOptio
 func (v *Volume) GetClosestVolumeIDFromTargetPath(ctx context.Context, request *GetClosestVolumeIDFromTargetPathRequest) (*GetClosestVolumeIDFromTargetPathResponse, error) {
 	const op = "get closest volume of"
 	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetClosestVolumeIDFromTargetPathResponse) (err error) {
-		path, err := cleanPath(op, request.TargetPath)
+		path, err := cleanPath(op, h, request.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -236,7 +237,7 @@ func (v *Volume) GetDiskNumberFromVolumeID(ctx context.Context, request *GetDisk
 func (v *Volume) GetVolumeIDFromTargetPath(ctx context.Context, request *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error) {
 	const op = "get volume mounted at"
 	return hostctx.Fill(ctx, op, v.host, request, func(h volumeapi.HostAPI, out *GetVolumeIDFromTargetPathResponse) (err error) {
-		path, err := cleanPath(op, request.TargetPath)
+		path, err := cleanPath(op, h, request.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -284,7 +285,7 @@ func (v *Volume) MountVolume(ctx context.Context, request *MountVolumeRequest) (
 		if err := checkID(op, request.VolumeID); err != nil {
 			return err
 		}
-		path, err := cleanPath(op, request.TargetPath)
+		path, err := cleanPath(op, h, request.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -320,7 +321,7 @@ func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeReques
 		if err := checkID(op, request.VolumeID); err != nil {
 			return err
 		}
-		path, err := cleanPath(op, request.TargetPath)
+		path, err := cleanPath(op, h, request.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -338,7 +339,7 @@ func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCache
 		if request.TargetPath == "" {
 			return winerr.Wrap(op, request.VolumeID, h.WriteVolumeCache(request.VolumeID))
 		}
-		path, err := cleanPath(op, request.TargetPath)
+		path, err := cleanPath(op, h, request.TargetPath)
 		if err != nil {
 			return err
 		}
@@ -388,7 +389,16 @@ func onlyVolume(op string, h volumeapi.HostAPI, disk uint32) (string, error) {
 	return ids[0], nil
 }
 
-func cleanPath(op, path string) (string, error) {
+// cleanPath takes a path without a drive for one of the drive of Windows, as the original's volume group does and no other: a
+// kubelet whose root is /var/lib/kubelet has such staging paths. Hosts that drivers write need not know that drive.
+func cleanPath(op string, h volumeapi.HostAPI, path string) (string, error) {
+	if x, ok := h.(interface{ SystemDrive() (string, error) }); ok && winpath.IsRooted(path) {
+		drive, err := x.SystemDrive()
+		if err != nil {
+			return "", winerr.Wrap(op, path, err)
+		}
+		path = drive + strings.ReplaceAll(path, "/", winpath.Separator)
+	}
 	clean, err := winpath.Clean(path)
 	return clean, winerr.As(winerr.Invalid, op, "", err, "")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
@@ -127,6 +128,52 @@ func TestVolume_CleansPaths(t *testing.T) {
 	}
 	if want := []string{`mount V1 C:\x`}; !slices.Equal(host.Calls, want) {
 		t.Errorf("host saw %q, want %q", host.Calls, want)
+	}
+}
+
+// TestVolume_WithoutDrive: a path without a drive is on that of Windows, for the policy, too. A host that a driver has written
+// knows none.
+func TestVolume_WithoutDrive(t *testing.T) {
+	node := stagedNode(t)
+	host := node.Volume()
+	for _, limits := range [][]volume.Option{nil, {volume.WorkingDirs(`C:\var\lib\kubelet`)}} {
+		v, err := volume.New(host, limits...)
+		require.NoError(t, err)
+		for _, path := range []string{staged[2:], strings.ReplaceAll(staged[2:], `\`, "/") + "/", `/var\lib` + staged[len(`C:\var\lib`):]} {
+			is, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
+			require.NoError(t, err)
+			closest, err := v.GetClosestVolumeIDFromTargetPath(t.Context(), &volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path})
+			require.NoError(t, err)
+			if is.VolumeID != closest.VolumeID {
+				t.Errorf("%s: %s and %s", path, is.VolumeID, closest.VolumeID)
+			}
+			for range 2 {
+				_, err = v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: is.VolumeID, TargetPath: path})
+				require.NoError(t, err)
+			}
+			_, err = v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: is.VolumeID, TargetPath: path})
+			require.NoError(t, err)
+		}
+		for _, bad := range []string{`\\server\share`, `/\x`, `\??\` + staged, `\` + staged, `\x\..\y`, "/.", `\NUL`} {
+			if _, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: bad}); !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%s: %v, want it refused", bad, err)
+			}
+		}
+		_, err = v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: `\Windows`})
+		if want := map[bool]error{true: fs.ErrNotExist, false: fs.ErrPermission}[limits == nil]; !errors.Is(err, want) {
+			t.Errorf(`\Windows: %v, want %v`, err, want)
+		}
+	}
+	for _, call := range []string{"SystemVolumes", "VolumePaths"} {
+		fault, err := node.Inject(winsim.Fault{Call: call, Error: 1117})
+		require.NoError(t, err)
+		if _, err := newVolume(t, host).GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: `\x`}); err == nil || !strings.Contains(err.Error(), "drive of Windows") {
+			t.Errorf("%s fails: %v", call, err)
+		}
+		fault.Remove()
+	}
+	if _, err := newVolume(t, newFake()).MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1", TargetPath: `\x`}); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a host without drives: %v", err)
 	}
 }
 

@@ -119,7 +119,7 @@ func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())
 	}
-	slices.Sort(ids)
+	slices.Sort(ids[min(1, len(ids)):])
 	return ids, nil
 }
 

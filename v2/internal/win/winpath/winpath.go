@@ -118,6 +118,12 @@ func startsWithRoot(path string) bool {
 	return len(path) >= rootLen && isDrive(path[:2]) && path[2] == '\\'
 }
 
+// IsRooted reports whether path is absolute but for its drive: it begins with one slash, of either kind.
+func IsRooted(path string) bool {
+	slash := func(i int) bool { return len(path) > i && (path[i] == '/' || path[i] == '\\') }
+	return slash(0) && !slash(1)
+}
+
 func isDrive(path string) bool {
 	return len(path) == len("C:") && isLetter(path[0]) && path[1] == ':'
 }

@@ -108,6 +108,27 @@ func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, 
 	return h.volumeOf(ctx, targetPath, at)
 }
 
+// SystemDrive returns the drive of Windows, such as C:, for paths that have none.
+func (b boundHost) SystemDrive() (string, error) {
+	const op = "look for the drive of Windows"
+	volumes, err := b.host.m.SystemVolumes(b.ctx)
+	if err != nil {
+		return "", winerr.Wrap(op, "", err)
+	}
+	for _, id := range volumes {
+		paths, err := b.host.m.VolumePaths(b.ctx, id)
+		if err != nil {
+			return "", winerr.Wrap(op, string(id), err)
+		}
+		for _, path := range paths {
+			if clean, err := winpath.Clean(path); err == nil && len(winpath.Components(clean)) == 0 {
+				return clean[:len("C:")], nil
+			}
+		}
+	}
+	return "", winerr.New(winerr.NotFound, op, "", "its volumes have no letter; give the path with its drive")
+}
+
 func (h host) volumeAt(ctx context.Context, path win.Path) (win.VolumeID, error) {
 	location, err := h.m.Location(ctx, path)
 	if err != nil {

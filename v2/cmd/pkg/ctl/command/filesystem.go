@@ -20,7 +20,7 @@ func (a *app) filesystem() *cobra.Command {
 		use:   "fs",
 		short: "List, create and remove directories and links",
 		long: `PATH is a Windows path on the node, inside the daemon's -kubelet-path or a -working-dir.
-C:/dir is C:\dir, and needs no quotes in any shell.`,
+C:/dir is C:\dir, and needs no quotes in any shell. /dir is on the drive of Windows.`,
 		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 	},
 		a.simple(simple{page: page{

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // defaultTimeout is enough to format a large volume.
@@ -164,8 +167,12 @@ func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 	return c
 }
 
-// windowsPath turns C:/dir and //server/share into what Windows calls them. Such a path needs no quotes in any shell.
+// windowsPath turns C:/dir and //server/share into what Windows calls them. Such a path needs no quotes in any shell. A path
+// without a drive is on that of Windows.
 func windowsPath(text string) string {
+	if winpath.IsRooted(text) {
+		return cmp.Or(os.Getenv("SystemDrive"), "C:") + strings.ReplaceAll(text, "/", `\`)
+	}
 	if strings.HasPrefix(text, "//") || len(text) > 2 && text[1:3] == ":/" {
 		return strings.ReplaceAll(text, "/", `\`)
 	}
