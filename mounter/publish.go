@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -20,8 +21,11 @@ const (
 // leads to another volume stays, and is an error that matches fs.ErrExist. If nothing is staged at
 // the staging path, the code of the error is FailedPrecondition.
 //
+// With the source of the volume, a share that does not answer is connected again first, as Stage does: the kubelet calls
+// Stage only once. A share that answers stays as it is, and other sources have no effect.
+//
 // A link cannot be read-only: the kubelet makes the container's mount read-only.
-func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) error {
+func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string, source ...Source) error {
 	staging, err := m.path(stagingPath)
 	if err != nil {
 		return during(opPublish, targetPath, err)
@@ -31,17 +35,61 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 		return during(opPublish, targetPath, err)
 	}
 	if pathKey(staging) == pathKey(target) {
-		return during(opPublish, target, newError(failure.Invalid, "check request", "", "the target is the staging path"))
+		return during(opPublish, target, newError(failure.Invalid, opCheck, "", "the target is the staging path"))
+	}
+	share, err := shareOf(source)
+	if err != nil {
+		return during(opPublish, target, err)
 	}
 	unlock, err := m.locks.paths(ctx, staging, target)
 	if err != nil {
 		return during(opPublish, target, err)
 	}
 	defer unlock()
-	if err := m.checkStaged(ctx, staging); err != nil {
+	if share != nil {
+		err = m.heal(ctx, staging, *share)
+	} else {
+		err = m.checkStaged(ctx, staging)
+	}
+	if err != nil {
 		return during(opPublish, target, err)
 	}
 	return during(opPublish, target, m.bind(ctx, staging, target))
+}
+
+// shareOf returns the share of a request, or nil.
+func shareOf(sources []Source) (*SMB, error) {
+	if len(sources) == 0 || len(sources) == 1 && sourceOf(sources[0]) == nil {
+		return nil, nil
+	}
+	source := sourceOf(sources[0])
+	if len(sources) > 1 {
+		return nil, newError(failure.Invalid, opCheck, "", "it has %d sources; give one", len(sources))
+	}
+	share, ok := source.(SMB)
+	if err := source.check(StageRequest{}); err != nil || !ok {
+		return nil, err
+	}
+	return &share, nil
+}
+
+// healLimit is how long Publish waits for a share to be connected again. Windows goes on, and the next call joins it.
+const healLimit = 30 * time.Second
+
+// heal connects the share at a staging path again if it does not answer.
+func (m *Mounter) heal(ctx context.Context, staging string, share SMB) error {
+	live, err := soon(ctx, staging, m.node.isLiveLink)
+	if live || ctx.Err() != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Connecting a share again", "remote", share.Remote, "path", staging, "err", err)
+	limited, cancel := context.WithTimeout(ctx, healLimit)
+	defer cancel()
+	err = m.stageShare(limited, staging, share)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return newError(failure.Unavailable, "connect share", share.Remote, "the server does not answer; try again")
+	}
+	return err
 }
 
 func (m *Mounter) checkStaged(ctx context.Context, staging string) error {

@@ -66,7 +66,7 @@ func TestInterrupted(t *testing.T) {
 		"read-only disk": {offlineNode(winsim.LayoutGPT), mounter.StageRequest{Source: number(1), ReadOnly: true}},
 		"LUN":            {secretNode, mounter.StageRequest{Source: chap}},
 		"LUN with MPIO":  {mpioNode, mounter.StageRequest{Source: lun(3, portalA, portalB)}},
-		"share":          {blankNode, mounter.StageRequest{Source: mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}}},
+		"share":          {blankNode, mounter.StageRequest{Source: csiShare}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, verb := range []string{"Stage", "Unstage"} {

@@ -12,6 +12,8 @@ import (
 // stagedVolume is the volume of disk 1.
 const stagedVolume = "5eed0000-0000-0000-0000-000000000001"
 
+var csiShare = mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+
 // mapped is how the state shows a mapping.
 const mapped = "%s is mapped, disconnected %t\n"
 

@@ -159,7 +159,7 @@ var cases = map[string]struct {
 		return content, err
 	}},
 	"a pointer to a source": {answers: "false", run: func(k *kit) (any, error) {
-		disk, share := number(1), mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+		disk, share := number(1), csiShare
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = &disk }))
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: &disk}))
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Source = &share }))
@@ -524,6 +524,39 @@ var cases = map[string]struct {
 		k.must(k.Publish(k.ctx, staging+"2", target))
 		return nil, k.Publish(k.ctx, staging, target)
 	}, want: want{failure.Exists, target}},
+	"publish a share that a restart of Windows has disconnected": {answers: "text", run: func(k *kit) (any, error) {
+		k.must(publishShare(k))
+		k.node.Reboot()
+		k.restart()
+		dead := k.Publish(k.ctx, staging, target)
+		k.must(k.Publish(k.ctx, staging, target, &csiShare), k.Publish(k.ctx, staging, target+"2", csiShare))
+		k.must(k.node.WriteFile(target+`2\file`, "text"))
+		content, err := k.node.ReadFile(target + `\file`)
+		k.must(err)
+		return content, dead
+	}, want: want{failure.Denied, "password is wrong"}},
+	"publish a share whose password was changed": {answers: "not allowed", run: func(k *kit) (any, error) {
+		k.must(publishShare(k))
+		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))
+		wrong := failure.ClassOf(k.Publish(k.ctx, staging, target, csiShare))
+		share := csiShare
+		share.Password = "new"
+		k.must(k.Publish(k.ctx, staging, target, share))
+		return wrong, k.node.WriteFile(target+`\file`, "text")
+	}},
+	"publish a share whose server is down": {answers: "data", run: func(k *kit) (any, error) {
+		k.must(downServer(k))
+		down := k.Publish(k.ctx, staging, target, csiShare)
+		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = false }))
+		k.must(k.Publish(k.ctx, staging, target, csiShare))
+		content, err := k.node.ReadFile(target + `\precious`)
+		k.must(err)
+		return content, down
+	}, want: want{failure.Unavailable, `\\files\data`}},
+	"publish with sources that cannot be": {answers: "invalid argument", run: func(k *kit) (any, error) {
+		k.must(k.stage(), k.Publish(k.ctx, staging, target, number(1)), k.Publish(k.ctx, staging, target, nil))
+		return failure.ClassOf(k.Publish(k.ctx, staging, target, csiShare, csiShare)), k.Publish(k.ctx, staging, target, mounter.SMB{})
+	}, want: want{failure.Invalid, "the share has no name"}},
 	"expand": {answers: "[false true false]", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		before, err := k.NeedsResize(k.ctx, staging)

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -78,7 +80,7 @@ func TestDaemon_PublishedAPI(t *testing.T) {
 	m, err := mounter.New(t.Context(), mounter.WithPipePaths(publishedOnly(t, node, func(string) {})))
 	must(t, err)
 	defer m.Close()
-	share := mounter.SMB{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+	share := csiShare
 	stageDisk := func(change func(*mounter.StageRequest)) error {
 		request := mounter.StageRequest{Path: staging, Source: number(1)}
 		change(&request)
@@ -230,4 +232,22 @@ func TestUnstage_MountedElsewhere(t *testing.T) {
 			t.Errorf("the disk is %+v, %v, the path is there: %t", info, err, node.Exists(staging))
 		}
 	}
+}
+
+// TestPublish_Stuck: a mapping that hangs holds Publish no longer than its own limit.
+func TestPublish_Stuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, mounter.Library, blankNode())
+		k.must(downServer(k))
+		fault, err := k.node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Delay: time.Hour})
+		k.must(err, k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down, s.Accounts[0].Password = false, "new" }))
+		share := csiShare
+		share.Password = "new"
+		for range 2 {
+			k.wantClass("publish", k.Publish(k.ctx, staging, target, share), failure.Unavailable, "does not answer")
+		}
+		fault.Remove()
+		synctest.Wait()
+		k.must(k.Publish(k.ctx, staging, target, share), k.node.WriteFile(target+`\file`, "text"))
+	})
 }

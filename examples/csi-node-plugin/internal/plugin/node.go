@@ -75,7 +75,7 @@ func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePub
 	if err := checkPath(request, "target path", request.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	_, err := volumeFor(request)
+	v, err := volumeFor(request)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,8 +84,12 @@ func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePub
 	case request.GetStagingTargetPath() == "":
 		return nil, status.Error(codes.FailedPrecondition, "the staging target path is missing; stage the volume first")
 	}
+	var source mounter.Source
+	if secrets := request.GetSecrets(); len(secrets) > 0 { // a share that was lost is connected again
+		source = v.source(secrets)
+	}
 	return do(s.inFlight, request, &csi.NodePublishVolumeResponse{}, func() error {
-		return answer(s.config.Mounter.Publish(ctx, request.GetStagingTargetPath(), request.GetTargetPath()))
+		return answer(s.config.Mounter.Publish(ctx, request.GetStagingTargetPath(), request.GetTargetPath(), source))
 	})
 }
 
