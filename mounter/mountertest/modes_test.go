@@ -557,6 +557,35 @@ var cases = map[string]struct {
 		k.must(k.stage(), k.Publish(k.ctx, staging, target, number(1)), k.Publish(k.ctx, staging, target, nil))
 		return failure.ClassOf(k.Publish(k.ctx, staging, target, csiShare, csiShare)), k.Publish(k.ctx, staging, target, mounter.SMB{})
 	}, want: want{failure.Invalid, "the share has no name"}},
+	"an inline share after a restart of Windows that left its mapping": {answers: "text", model: mappedBefore, run: func(k *kit) (any, error) {
+		k.node.Reboot()
+		k.restart()
+		k.must(k.inline(target, csiShare), k.node.WriteFile(target+`\file`, "text"))
+		k.node.Reboot()
+		k.restart()
+		k.must(k.inline(target, csiShare)) // the pod starts again, where its link is still
+		content, err := k.node.ReadFile(target + `\file`)
+		k.must(err, k.endInline(target))
+		return content, k.bare()
+	}},
+	"two pods with inline shares and two accounts": {answers: "in use in use", model: twoAccounts, run: func(k *kit) (any, error) {
+		other, second := mounter.SMB{Remote: `\\files\data`, Username: "jane", Password: "jane-Pa55", RefuseOtherUser: true}, target+"2"
+		k.must(k.inline(target, csiShare))
+		same := failure.ClassOf(k.inline(second, other))
+		other.Remote = `\\files\more`
+		conflict := k.inline(second, other)
+		k.must(k.node.WriteFile(target+`\file`, "text"), k.endInline(target), k.inline(second, other), k.node.WriteFile(second+`\file`, "text"))
+		k.must(k.endInline(second))
+		k.must(k.bare())
+		return fmt.Sprint(same, " ", failure.ClassOf(conflict)), conflict
+	}, want: want{failure.InUse, "1219"}},
+	"a pod with an inline share ends while its server is down": {run: func(k *kit) (any, error) {
+		k.must(k.inline(target, csiShare), k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }))
+		k.restart()
+		k.must(k.endInline(target))
+		k.must(k.endInline(target))
+		return nil, k.bare()
+	}},
 	"expand": {answers: "[false true false]", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		before, err := k.NeedsResize(k.ctx, staging)
@@ -651,6 +680,36 @@ var cases = map[string]struct {
 		k.must(k.stage())
 		return failure.ClassOf(cancelled), k.node.WriteFile(staging+`\file`, "text")
 	}},
+}
+
+// inline and endInline are what a driver does in NodePublishVolume and NodeUnpublishVolume of an inline volume.
+func (k *kit) inline(pod string, share mounter.SMB) error {
+	return second(k.Stage(k.ctx, mounter.StageRequest{Path: pod, Source: share}))
+}
+
+func (k *kit) endInline(pod string) error {
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: pod})
+}
+
+// bare fails if a mapping or a pod's link is left.
+func (k *kit) bare() error {
+	if left := k.mounts(); strings.Contains(left, "mapped") || strings.Contains(left, "mount ->") {
+		return errors.New(left)
+	}
+	return nil
+}
+
+func mappedBefore() winsim.Model {
+	model := twoAccounts()
+	model.SMBServers[0].Shares[1].MappedFor = "jane"
+	return model
+}
+
+func twoAccounts() winsim.Model {
+	model := winsim.Default()
+	model.SMBServers[0].Accounts = append(model.SMBServers[0].Accounts, winsim.SMBAccount{User: "jane", Password: "jane-Pa55"})
+	model.SMBServers[0].Shares = append(model.SMBServers[0].Shares, winsim.SMBShare{Name: "more"})
+	return model
 }
 
 func plainServer() winsim.Model {
