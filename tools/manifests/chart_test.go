@@ -225,7 +225,7 @@ func TestMemory(t *testing.T) {
 // TestHealStaleMounts: off without quotes is a boolean in YAML, and means the same.
 func TestHealStaleMounts(t *testing.T) {
 	for values, want := range map[string]string{
-		`{}`: "report", `healStaleMounts: off`: "off", `healStaleMounts: "off"`: "off", `healStaleMounts: remove`: "remove",
+		`{}`: "after-restart", `healStaleMounts: off`: "off", `healStaleMounts: "off"`: "off", `healStaleMounts: remove`: "remove",
 	} {
 		if args := daemon(t, values).Containers[0].Args; !slices.Contains(args, "-heal-stale-mounts="+want) {
 			t.Errorf("%s: %q, want %s", values, args, want)

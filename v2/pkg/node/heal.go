@@ -34,6 +34,9 @@ type HealOptions struct {
 	// Remove removes the links whose volume or share is certainly gone. Without it, Heal only says
 	// which it would remove.
 	Remove bool
+	// AfterRestart limits Remove to what only a start of Windows can have lost: links to volumes that are older than the start,
+	// and whose volume has not worked since this Node began.
+	AfterRestart bool
 	// MinAge is how long the target of a link must have been gone before the link is removed: in all
 	// calls of Heal since the first that saw it gone, which are at most MinAge and two minutes apart, or
 	// since Windows started. 0 means DefaultMinAge.
@@ -73,7 +76,7 @@ type StaleState string
 // The states. The words are those on the wire.
 const (
 	Kept      StaleState = "kept"      // its volume or share may come back
-	Removable StaleState = "removable" // it is certainly gone, but Heal only looked
+	Removable StaleState = "removable" // it is certainly gone, but the options do not say that it is to be removed
 	Removed   StaleState = "removed"
 )
 
@@ -197,7 +200,7 @@ func (h *healing) judge(ctx context.Context, link *stagingLink, rescan error) (S
 	if early := h.tooEarly(link); early != "" {
 		return Kept, early
 	}
-	if !h.options.Remove {
+	if !h.options.Remove || h.options.AfterRestart && !h.lostAtStart(link) {
 		return Removable, link.second.why
 	}
 	kept, err := h.remove(ctx, link)

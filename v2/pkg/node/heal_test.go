@@ -168,6 +168,34 @@ func TestHeal(t *testing.T) {
 	}
 }
 
+// TestHeal_AfterRestart: what the start of Windows has lost of volumes goes; of shares, of what worked since, and of younger
+// links it is only said.
+func TestHeal_AfterRestart(t *testing.T) {
+	node := restarted(t, time.Hour)
+	n := healer(t, node)
+	only := func() *wholenode.Healing {
+		t.Helper()
+		result, err := n.Heal(t.Context(), wholenode.HealOptions{Remove: true, AfterRestart: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	first := only()
+	wantState(t, first, ofDeadVolume, wholenode.Removed, "")
+	wantState(t, first, ofOldKubelet, wholenode.Removed, "")
+	wantState(t, first, ofDeadShare, wholenode.Removable, "")
+	young := staging("disk.csi", 9)
+	prepare(t, node.MountFolder(young, liveVolume)) // ofLiveVolume is older, and has just been seen to work
+	prepare(t, node.DetachDisk(liveDisk))
+	wantState(t, only(), young, wholenode.Kept, "10m")
+	sleep(t, node, 11*time.Minute)
+	last := only()
+	wantState(t, last, young, wholenode.Removable, "")
+	wantState(t, last, ofLiveVolume, wholenode.Removable, "")
+	wantState(t, heal(t, n, true), young, wholenode.Removed, "")
+}
+
 // TestHeal_Denied: a share denies access after a restart. Its link goes if its mapping is still there, has
 // lost its credentials, and both looks see the same.
 func TestHeal_Denied(t *testing.T) {

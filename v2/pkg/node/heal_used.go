@@ -75,6 +75,11 @@ func (h *healing) originOf(link *stagingLink) origin {
 	return beforeStart
 }
 
+// lostAtStart reports whether a volume was lost with the start of Windows, as far as is known.
+func (h *healing) lostAtStart(link *stagingLink) bool {
+	return link.kind == toVolume && h.noUptime == nil && link.noDate == nil && link.changed.Before(h.started) && !h.used.has(link.leadsTo())
+}
+
 // linkIdentity changes when a link is replaced.
 type linkIdentity struct {
 	path, target string

@@ -110,7 +110,7 @@ func simulateOnce(t *testing.T, seed uint64, dropped map[int]bool, calm bool) (r
 func (r *run) play() {
 	r.eventLimit, r.restLimit = r.random.IntN(16), 1+r.random.IntN(400)
 	r.ending = r.eventLimit == 0 || r.calm
-	r.heal = pickOne(r.random, daemon.HealOff, daemon.HealReport, daemon.HealRemove)
+	r.heal = pickOne(r.random, daemon.HealOff, daemon.HealReport, daemon.HealAfterRestart, daemon.HealRemove)
 	r.startDaemon()
 	for _, d := range r.world.drivers {
 		d.start(r)

@@ -87,8 +87,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,
 		"refuse a share for one user while volumes of another use it")
-	f.Heal = HealReport
-	fs.Var(&f.Heal, "heal-stale-mounts", "what to do at start about links at which kubelet staged a volume or share that is gone: `mode` off, report or remove")
+	f.Heal = HealAfterRestart
+	fs.Var(&f.Heal, "heal-stale-mounts", "what to do at start about links at which a volume or share is staged that is gone: `mode` off, report, after-restart or remove")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

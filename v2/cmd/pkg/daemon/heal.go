@@ -20,19 +20,20 @@ type HealMode string
 
 // The modes.
 const (
-	HealOff    HealMode = "off"    // refuse requests
-	HealReport HealMode = "report" // look at start, and report
-	HealRemove HealMode = "remove" // look at start, and remove those that are certainly gone
+	HealOff          HealMode = "off"           // refuse requests
+	HealReport       HealMode = "report"        // look at start, and report
+	HealAfterRestart HealMode = "after-restart" // look at start, and remove those of volumes that a start of Windows has lost
+	HealRemove       HealMode = "remove"        // look at start, and remove those that are certainly gone
 )
 
 // Set implements flag.Value.
 func (m *HealMode) Set(value string) error {
 	switch mode := HealMode(value); mode {
-	case HealOff, HealReport, HealRemove:
+	case HealOff, HealReport, HealAfterRestart, HealRemove:
 		*m = mode
 		return nil
 	default:
-		return fmt.Errorf("it must be %s, %s or %s", HealOff, HealReport, HealRemove)
+		return fmt.Errorf("it must be %s, %s, %s or %s", HealOff, HealReport, HealAfterRestart, HealRemove)
 	}
 }
 
@@ -116,7 +117,7 @@ func (h *healer) log(logger klog.Logger, found *node.Healing) {
 type healOff struct{}
 
 func (healOff) Heal(context.Context, node.HealOptions) (*node.Healing, error) {
-	return nil, winerr.New(winerr.InUse, "heal node", "", "the daemon runs with -heal-stale-mounts=off; restart it with report or remove")
+	return nil, winerr.New(winerr.InUse, "heal node", "", "the daemon runs with -heal-stale-mounts=off; restart it with after-restart")
 }
 
 // pending reports whether another look may show something else.
@@ -130,7 +131,7 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 	for range healRounds {
 		var found *node.Healing
 		err := tasks.Recover(ctx, func(ctx context.Context) (err error) {
-			found, err = h.Heal(ctx, node.HealOptions{Remove: mode == HealRemove})
+			found, err = h.Heal(ctx, node.HealOptions{Remove: mode != HealReport, AfterRestart: mode == HealAfterRestart})
 			return err
 		})
 		if ctx.Err() != nil {

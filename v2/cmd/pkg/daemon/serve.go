@@ -119,7 +119,7 @@ func Serve(ctx context.Context, cfg Config) error {
 				background.Go(func() { repeat(ctx, "look whether volumes are back", recheckPause, h.Recheck, time.After) })
 			}
 			background.Go(func() { repeat(ctx, "look at unlinked mounts", unlinkedPause, whole.RemoveUnlinked, time.After) })
-			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
+			if services.Healer != nil && cfg.Heal != "" && cfg.Heal != HealOff {
 				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
 			}
 			if look != nil {

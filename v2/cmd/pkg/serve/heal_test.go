@@ -22,10 +22,10 @@ type looks chan []wholenode.StaleMount
 // StaleMounts implements daemon.StaleObserver.
 func (l looks) StaleMounts(found []wholenode.StaleMount) { l <- found }
 
-// TestHeal_Modes: off refuses requests, remove heals at start, report removes nothing. A disk has left before the start.
+// TestHeal_Modes: off refuses requests, after-restart and remove heal at start, report removes nothing. A disk has left before the start.
 func TestHeal_Modes(t *testing.T) {
 	staged := kubelet + `\plugins\kubernetes.io\csi\disk.csi\` + strings.Repeat("0", 63) + `1\globalmount`
-	for _, mode := range []daemon.HealMode{daemon.HealOff, daemon.HealReport, daemon.HealRemove} {
+	for _, mode := range []daemon.HealMode{daemon.HealOff, daemon.HealReport, daemon.HealAfterRestart, daemon.HealRemove} {
 		t.Run(string(mode), func(t *testing.T) {
 			node := newNode(t)
 			number, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: "5eed0000-0000-0000-0000-00000000000a"}}}})
@@ -48,7 +48,7 @@ func TestHeal_Modes(t *testing.T) {
 			if found := <-seen; len(found) != 1 {
 				t.Errorf("%+v", found)
 			}
-			if removed := !node.Exists(staged); removed != (mode == daemon.HealRemove) {
+			if removed := !node.Exists(staged); removed != (mode != daemon.HealReport) {
 				t.Errorf("removed: %v", removed)
 			}
 		})
