@@ -86,6 +86,8 @@ type waiter struct {
 	code   winerr.Code // with which the call fails instead
 	delay  time.Duration
 	spared bool // from an event that has waited for a call
+
+	carriedOut atomic.Bool
 }
 
 type verbKey struct{}
@@ -200,7 +202,7 @@ type waiterKey struct{}
 func (p *process) carryOut(ctx context.Context, c *win.Call, next func(context.Context) error) error {
 	r := p.run
 	w, ok := ctx.Value(waiterKey{}).(*waiter)
-	if !ok {
+	if !ok || w.carriedOut.Swap(true) { // then bounds asks where the disk of a stuck call is
 		return next(ctx)
 	}
 	late := func(text string) { r.await(&waiter{of: p, verb: w.verb, call: c, text: w.text + text}) }
