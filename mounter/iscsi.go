@@ -349,7 +349,7 @@ func (m *Mounter) useMutualSecret(ctx context.Context, secret string) (done func
 // release logs out of the target, after what Disk does.
 func (s ISCSI) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
 	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
-	if err != nil || len(sessions) == 0 {
+	if err != nil {
 		return unlessUnknown(ctx, err)
 	}
 	if connected(sessions) > 0 {
@@ -369,7 +369,13 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 	defer unlock()
 	m.leaves(path)
 	sessions, err := m.node.machine.SessionsOf(ctx, target)
-	if err != nil || !m.mayLeave(ctx, sessions, path, nil) {
+	switch {
+	case err == nil && len(sessions) == 0: // a login that has not come back brings one later
+		if err := m.node.logOut(ctx, target); passes(ctx, err) {
+			return err
+		}
+		return nil
+	case err != nil || !m.mayLeave(ctx, sessions, path, nil):
 		return unlessUnknown(ctx, err)
 	}
 	return ignoreMissing(m.node.logOut(ctx, target))

@@ -1,6 +1,7 @@
 package mountertest_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -321,6 +322,26 @@ func TestISCSI_Lost(t *testing.T) {
 		if exists, err := k.Exists(k.ctx, staging); exists || err != nil {
 			t.Errorf("the path exists: %t, %v", exists, err)
 		}
+	})
+}
+
+// TestISCSI_LateLogin: a login that Stage has left brings no session after Unstage has said OK.
+func TestISCSI_LateLogin(t *testing.T) {
+	eachMode(t, targetNode, func(k *kit) {
+		ctx, leave := context.WithCancel(k.ctx)
+		slow, err := k.node.Inject(winsim.Fault{Call: "Login", Delay: time.Hour, Times: 1, Do: func(*winsim.Node) { leave() }})
+		k.must(err)
+		if _, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portalA)}); ctx.Err() == nil || err == nil {
+			k.t.Fatalf("the login does not hang: %v", err)
+		}
+		ctx, leave = context.WithTimeout(k.ctx, 100*time.Millisecond)
+		defer leave()
+		if k.Unstage(ctx, mounter.UnstageRequest{Path: staging}) == nil {
+			k.t.Error("the volume is unstaged while the login may come")
+		}
+		slow.Remove()
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+		k.wantSessions("unstaged", "")
 	})
 }
 

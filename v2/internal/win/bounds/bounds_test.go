@@ -789,6 +789,27 @@ func TestStuckChange_Replaced(t *testing.T) {
 	})
 }
 
+// TestStuckChange_Format: the storage service may still find a volume whose disk has left and come back, and must not format
+// it then after another format.
+func TestStuckChange_Format(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, m := newWindows()
+		heal := w.hang(t, "Format "+string(volume.Device()))
+		wantLeft(t, func(ctx context.Context) error { return m.Format(ctx, volume, win.FormatOptions{}) })
+		synctest.Wait()
+		w.mu.Lock()
+		w.disks = map[win.Device]uint32{path2: 3}
+		w.mu.Unlock()
+		if _, ok := m.StuckChange(t.Context(), string(volume.Device())); !ok {
+			t.Error("the volume may be formatted again")
+		}
+		if got, ok := m.StuckChange(t.Context(), string(disk3)); ok {
+			t.Errorf("the disk: %+v", got)
+		}
+		heal()
+	})
+}
+
 // TestStuckChange_Silent counts from the last answer of the disk, not from what drivers and file systems remember.
 func TestStuckChange_Silent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -253,7 +253,8 @@ func (b *Machine) describe(c *call, object string, disks []win.Device, located b
 		return win.StuckError{}, false
 	default:
 	}
-	same := c.object == object && (len(disks) == 0 || len(c.disks) == 0)
+	byName := c.at.Kind == win.FormatDisk // the storage service finds the volume also if its disk has left and come back
+	same := c.object == object && (byName || len(disks) == 0 || len(c.disks) == 0)
 	if located && !same && !overlap(disks, c.disks) {
 		return win.StuckError{}, false
 	}

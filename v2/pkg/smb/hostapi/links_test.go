@@ -423,7 +423,10 @@ func TestLinksGone(t *testing.T) {
 	gone(stage2) // still there
 	wantMapped(t, node, share, true)
 	must(t, node.RemoveAll(stage2))
+	inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Error: 53})
 	gone(work + `\plugins`)
+	wantMapped(t, node, share, true)
+	gone("") // the daemon's, once a minute
 	wantMapped(t, node, share, false)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
@@ -94,30 +95,24 @@ func (h host) removePostponed(ctx context.Context, remote unc.Path) {
 	}
 }
 
-// linksGone carries out the removals that waited for links at or below a path. csi-driver-smb
+// linksGone carries out the removals that waited for links at or below a path, or all that wait. csi-driver-smb
 // asks for the removal first and removes its link afterwards. It never fails; after
-// postponedTime it leaves a removal that has begun to itself, and others to the next call about
-// the server.
+// postponedTime it leaves a removal that has begun to itself, and others to the next call.
 func (h host) linksGone(ctx context.Context, path string) {
 	shares := h.state.links.postponedBelow(path)
-	if len(shares) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, postponedTime)
-	defer cancel()
-	for _, share := range shares {
-		remote, err := unc.Parse(opUnmap, share)
+	tasks.Each(ctx, len(shares), postponedTime, func(ctx context.Context, i int) error {
+		remote, err := unc.Parse(opUnmap, shares[i])
 		if err == nil {
-			c := change{op: opUnused, server: remote.Server(), remote: share}
-			err = h.change(ctx, c, func(ctx context.Context) error {
-				h.removeUnused(ctx, share)
+			err = h.change(ctx, change{op: opUnused, server: remote.Server(), remote: shares[i]}, func(ctx context.Context) error {
+				h.removeUnused(ctx, shares[i])
 				return nil
 			})
 		}
 		if err != nil {
-			klog.FromContext(ctx).Info("Postponed the removal of the unused mapping of a share again", "share", share, "error", err)
+			klog.FromContext(ctx).Info("Postponed the removal of the unused mapping of a share again", "share", shares[i], "error", err)
 		}
-	}
+		return nil
+	})
 }
 
 // removeUnused removes a mapping whose removal is postponed, if no link uses it. It never fails.
