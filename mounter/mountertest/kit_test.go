@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -58,7 +59,11 @@ func unpublish(k *kit) error { return k.Unpublish(k.ctx, target) }
 
 func (k *kit) restart() {
 	k.t.Helper()
-	m, err := mounter.New(k.ctx, k.option)
+	option := k.option
+	if k.Mode() == mounter.Library {
+		option = mountertest.Restart(k.node)
+	}
+	m, err := mounter.New(k.ctx, option)
 	k.must(err)
 	k.t.Cleanup(func() { _ = m.Close() })
 	k.Mounter = m

@@ -5,8 +5,11 @@
 //
 // A driver's test that passes with Library and with NewDaemon works with both.
 //
-// A driver that restarts is another mounter.New with the same option, a node that restarts is its Reboot. Daemon.Stop
-// frees the sockets of a test with many daemons.
+// A driver that restarts is another Mounter: with Restart in the mode Library, with the same option in the mode Daemon. A
+// daemon that restarts is its Stop and Start, a node its Reboot.
+//
+// A daemon and its Mounter hold some 30 file descriptors until Stop and Close, or the end of the test. A test with hundreds of
+// them ends each, or calls fail with "error reading server preface".
 //
 // The package is v0, as package mounter, and a module of its own: it requires newer versions of other modules than the
 // mounter does. Tests that must not raise those of the driver are in a module apart.
@@ -22,7 +25,12 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -31,6 +39,16 @@ func Library(node *winsim.Node) mounter.Option {
 	return mounter.WithHosts(mounter.Hosts{
 		Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(), ISCSI: node.ISCSI(),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(node, options...) },
+	})
+}
+
+// Restart is Library for a process of the driver that starts now. It knows nothing of earlier ones, and what Windows still
+// does for them goes on.
+func Restart(node *winsim.Node) mounter.Option {
+	m := node.Process(nil)
+	return mounter.WithHosts(mounter.Hosts{
+		Disk: diskapi.NewOn(m), Volume: volumeapi.NewOn(m), Filesystem: fsapi.NewOn(m), SMB: smbapi.NewOn(m), ISCSI: iscsiapi.NewOn(m),
+		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(m, options...) },
 	})
 }
 

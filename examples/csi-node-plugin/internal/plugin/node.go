@@ -153,6 +153,7 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 	if err != nil {
 		return nil, answer(err)
 	}
+	// Modules of CSI up to v1.12 have VolumeCondition.
 	response := &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: is.Abnormal, Message: is.Message}}
 	switch usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath()); {
 	case err == nil:
