@@ -12,29 +12,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
-// call calls a method of a service behind a pipe.
-func call[Client, Request, Response any](
-	ctx context.Context, p *pipe, newClient func(grpc.ClientConnInterface) Client,
-	method func(Client, context.Context, Request, ...grpc.CallOption) (Response, error), request Request,
-) (Response, error) {
-	conn, err := p.connect(ctx, false)
-	if err != nil {
-		var none Response
-		return none, err
-	}
-	response, err := method(newClient(conn), ctx, request)
-	return response, failure.FromStatus(err)
-}
+// method is a method of a generated client.
+type method[Request, Response any] = func(context.Context, *Request, ...grpc.CallOption) (*Response, error)
 
-// extended is call for a service that a daemon may lack. Then it asks the service for nothing, which only a service that is
-// there refuses in another way; otherwise the object is what is not supported.
-func extended[Client, Request, Response any](
-	ctx context.Context, p *pipe, newClient func(grpc.ClientConnInterface) Client,
-	method func(Client, context.Context, *Request, ...grpc.CallOption) (Response, error), request *Request, lacking missing,
-) (Response, error) {
-	response, err := call(ctx, p, newClient, method, request)
+// extended calls a service that a daemon may lack. Then it asks the service for nothing, which only a service that is there
+// refuses in another way; otherwise the object is what is not supported.
+func extended[Request, Response any](ctx context.Context, call method[Request, Response], request *Request, lacking missing) (*Response, error) {
+	response, err := call(ctx, request)
 	if isUnsupported(err) {
-		if _, nothing := call(ctx, p, newClient, method, new(Request)); isUnsupported(nothing) {
+		if _, nothing := call(ctx, new(Request)); isUnsupported(nothing) {
 			err = lacking.err()
 		}
 	}
@@ -42,10 +28,7 @@ func extended[Client, Request, Response any](
 }
 
 // ask is a method of a group whose messages have the fields of the library's.
-func ask[Out, In, Client, Request, Response any](
-	ctx context.Context, p *pipe, newClient func(grpc.ClientConnInterface) Client,
-	method func(Client, context.Context, *Request, ...grpc.CallOption) (*Response, error), in *In,
-) (*Out, error) {
+func ask[Out, In, Request, Response any](ctx context.Context, call method[Request, Response], in *In) (*Out, error) {
 	out, request := new(Out), new(Request)
 	if in == nil {
 		return out, errNoRequest
@@ -53,7 +36,7 @@ func ask[Out, In, Client, Request, Response any](
 	if field := fill(reflect.ValueOf(request).Elem(), reflect.ValueOf(in).Elem()); field != "" {
 		return out, failed(failure.Unsupported, "call daemon", "", "its API has no %s", field)
 	}
-	response, err := call(ctx, p, newClient, method, request)
+	response, err := call(ctx, request)
 	if err == nil {
 		fill(reflect.ValueOf(out).Elem(), reflect.ValueOf(response).Elem())
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -17,59 +16,61 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-type disks struct{ *Daemon }
+type disks struct {
+	*Daemon
+	api diskv1.DiskClient
+}
 
 var _ disk.Extended = disks{}
 
 func (d disks) GetDiskState(ctx context.Context, in *disk.GetDiskStateRequest) (*disk.GetDiskStateResponse, error) {
-	return ask[disk.GetDiskStateResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.GetDiskState, in)
+	return ask[disk.GetDiskStateResponse](ctx, d.api.GetDiskState, in)
 }
 
 func (d disks) GetDiskStats(ctx context.Context, in *disk.GetDiskStatsRequest) (*disk.GetDiskStatsResponse, error) {
-	return ask[disk.GetDiskStatsResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.GetDiskStats, in)
+	return ask[disk.GetDiskStatsResponse](ctx, d.api.GetDiskStats, in)
 }
 
 func (d disks) ListDiskIDs(ctx context.Context, in *disk.ListDiskIDsRequest) (*disk.ListDiskIDsResponse, error) {
-	return ask[disk.ListDiskIDsResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskIDs, in)
+	return ask[disk.ListDiskIDsResponse](ctx, d.api.ListDiskIDs, in)
 }
 
 func (d disks) ListDiskLocations(ctx context.Context, in *disk.ListDiskLocationsRequest) (*disk.ListDiskLocationsResponse, error) {
-	return ask[disk.ListDiskLocationsResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskLocations, in)
+	return ask[disk.ListDiskLocationsResponse](ctx, d.api.ListDiskLocations, in)
 }
 
 func (d disks) Rescan(ctx context.Context, in *disk.RescanRequest) (*disk.RescanResponse, error) {
-	return ask[disk.RescanResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.Rescan, in)
+	return ask[disk.RescanResponse](ctx, d.api.Rescan, in)
 }
 
 func (d disks) PartitionDisk(ctx context.Context, in *disk.PartitionDiskRequest) (*disk.PartitionDiskResponse, error) {
 	if in != nil && in.MustBe != (disk.MustBe{}) {
-		if done, err := d.change(ctx, meant(in.DiskNumber, in.MustBe), in.MustBe, extensionv1.DiskChangeClient.PartitionDisk); done {
+		if done, err := d.change(ctx, extensionv1.NewDiskChangeClient(d.disks).PartitionDisk, meant(in.DiskNumber, in.MustBe), in.MustBe); done {
 			return &disk.PartitionDiskResponse{}, err
 		}
 		in = &disk.PartitionDiskRequest{DiskNumber: in.DiskNumber}
 	}
-	return ask[disk.PartitionDiskResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, in)
+	return ask[disk.PartitionDiskResponse](ctx, d.api.PartitionDisk, in)
 }
 
 func (d disks) SetDiskState(ctx context.Context, in *disk.SetDiskStateRequest) (*disk.SetDiskStateResponse, error) {
 	if in != nil && in.MustBe != (disk.MustBe{}) {
 		request := meant(in.DiskNumber, in.MustBe)
 		request.Online = &in.IsOnline
-		if done, err := d.change(ctx, request, in.MustBe, extensionv1.DiskChangeClient.SetDiskState); done {
+		if done, err := d.change(ctx, extensionv1.NewDiskChangeClient(d.disks).SetDiskState, request, in.MustBe); done {
 			return &disk.SetDiskStateResponse{}, err
 		}
 		in = &disk.SetDiskStateRequest{DiskNumber: in.DiskNumber, IsOnline: in.IsOnline}
 	}
-	return ask[disk.SetDiskStateResponse](ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, in)
+	return ask[disk.SetDiskStateResponse](ctx, d.api.SetDiskState, in)
 }
 
 // change asks the extension, which checks the disk at the change itself. It reports false if the daemon does not have that
 // and the disk is the one that is meant.
 func (d disks) change(
-	ctx context.Context, request *extensionv1.Disk, is disk.MustBe,
-	method func(extensionv1.DiskChangeClient, context.Context, *extensionv1.Disk, ...grpc.CallOption) (*emptypb.Empty, error),
+	ctx context.Context, call method[extensionv1.Disk, emptypb.Empty], request *extensionv1.Disk, is disk.MustBe,
 ) (done bool, err error) {
-	if _, err = call(ctx, d.disks, extensionv1.NewDiskChangeClient, method, request); !isUnsupported(err) {
+	if _, err = call(ctx, request); !isUnsupported(err) {
 		return true, err
 	}
 	err = d.confirm(ctx, request.GetNumber(), is)
@@ -86,7 +87,7 @@ func (d disks) confirm(ctx context.Context, number uint32, is disk.MustBe) (err 
 		on, err = d.Volume().GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: is.VolumeID})
 		at = on.DiskNumber
 	case is != disk.MustBe{}:
-		_, err = machine(d).findListed(ctx, nodeapi.Query{Number: &number, Serial: is.Serial, Page83: is.Page83}, nil)
+		_, err = machine{d.Daemon}.findListed(ctx, nodeapi.Query{Number: &number, Serial: is.Serial, Page83: is.Page83}, nil)
 	}
 	if err == nil && at != number || errors.Is(err, fs.ErrNotExist) {
 		return failed(failure.Busy, "look at", diskName(number), "another disk has the number now; find the disk again by its ids")
@@ -107,7 +108,7 @@ func (d disks) GetDiskReadOnly(ctx context.Context, in *disk.GetDiskReadOnlyRequ
 	if in == nil {
 		return &disk.GetDiskReadOnlyResponse{}, errNoRequest
 	}
-	response, err := extended(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.GetDiskReadOnly,
+	response, err := extended(ctx, extensionv1.NewDiskReadOnlyClient(d.disks).GetDiskReadOnly,
 		meant(in.DiskNumber, in.MustBe), missing{"get read-only state of", diskName(in.DiskNumber), "GetDiskReadOnly", ""})
 	if isUnsupported(err) {
 		if another := d.confirm(ctx, in.DiskNumber, in.MustBe); another != nil {
@@ -136,7 +137,7 @@ func (d disks) OnlineDiskReadOnly(ctx context.Context, in *disk.OnlineDiskReadOn
 }
 
 func (d disks) setReadOnly(ctx context.Context, op string, request *extensionv1.Disk) error {
-	_, err := extended(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
+	_, err := extended(ctx, extensionv1.NewDiskReadOnlyClient(d.disks).SetDiskReadOnly,
 		request, missing{op, diskName(request.GetNumber()), "the option ReadOnly", omitOption})
 	return err
 }

@@ -10,24 +10,27 @@ import (
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
-type files struct{ *Daemon }
+type files struct {
+	*Daemon
+	api filesystemv2alpha1.FilesystemClient
+}
 
 var _ filesystem.Extended = files{}
 
 func (f files) CreateSymlink(ctx context.Context, in *filesystem.CreateSymlinkRequest) (*filesystem.CreateSymlinkResponse, error) {
-	return ask[filesystem.CreateSymlinkResponse](ctx, f.files, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.CreateSymlink, in)
+	return ask[filesystem.CreateSymlinkResponse](ctx, f.api.CreateSymlink, in)
 }
 
 func (f files) IsSymlink(ctx context.Context, in *filesystem.IsSymlinkRequest) (*filesystem.IsSymlinkResponse, error) {
-	return ask[filesystem.IsSymlinkResponse](ctx, f.files, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.IsSymlink, in)
+	return ask[filesystem.IsSymlinkResponse](ctx, f.api.IsSymlink, in)
 }
 
 func (f files) Mkdir(ctx context.Context, in *filesystem.MkdirRequest) (*filesystem.MkdirResponse, error) {
-	return ask[filesystem.MkdirResponse](ctx, f.files, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.Mkdir, in)
+	return ask[filesystem.MkdirResponse](ctx, f.api.Mkdir, in)
 }
 
 func (f files) PathExists(ctx context.Context, in *filesystem.PathExistsRequest) (*filesystem.PathExistsResponse, error) {
-	return ask[filesystem.PathExistsResponse](ctx, f.files, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.PathExists, in)
+	return ask[filesystem.PathExistsResponse](ctx, f.api.PathExists, in)
 }
 
 func (files) PathValid(context.Context, *filesystem.PathValidRequest) (*filesystem.PathValidResponse, error) {
@@ -35,18 +38,18 @@ func (files) PathValid(context.Context, *filesystem.PathValidRequest) (*filesyst
 }
 
 func (f files) Rmdir(ctx context.Context, in *filesystem.RmdirRequest) (*filesystem.RmdirResponse, error) {
-	return ask[filesystem.RmdirResponse](ctx, f.files, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.Rmdir, in)
+	return ask[filesystem.RmdirResponse](ctx, f.api.Rmdir, in)
 }
 
 func (f files) RmdirContents(ctx context.Context, in *filesystem.RmdirContentsRequest) (*filesystem.RmdirContentsResponse, error) {
-	return ask[filesystem.RmdirContentsResponse](ctx, f.filesAlpha, filesystemv2alpha1.NewFilesystemClient, filesystemv2alpha1.FilesystemClient.RmdirContents, in)
+	return ask[filesystem.RmdirContentsResponse](ctx, f.api.RmdirContents, in)
 }
 
 func (f files) GetPathStats(ctx context.Context, in *filesystem.GetPathStatsRequest) (*filesystem.GetPathStatsResponse, error) {
 	if in == nil {
 		return &filesystem.GetPathStatsResponse{}, errNoRequest
 	}
-	space, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.GetPathStats, &extensionv1.Path{Path: in.Path},
+	space, err := extended(ctx, extensionv1.NewPathsClient(f.files).GetPathStats, &extensionv1.Path{Path: in.Path},
 		missing{"measure share at", in.Path, "a service for it", ""})
 	total, available := space.GetTotalBytes(), space.GetAvailableBytes()
 	return &filesystem.GetPathStatsResponse{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, err
@@ -56,7 +59,7 @@ func (f files) SetRecord(ctx context.Context, in *filesystem.SetRecordRequest) (
 	if in == nil {
 		return &filesystem.SetRecordResponse{}, errNoRequest
 	}
-	_, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.SetRecord, &extensionv1.Record{Path: in.Path, Text: in.Record},
+	_, err := extended(ctx, extensionv1.NewPathsClient(f.files).SetRecord, &extensionv1.Record{Path: in.Path, Text: in.Record},
 		missing{"keep record of", in.Path, "a service for it", ""})
 	return &filesystem.SetRecordResponse{}, err
 }
@@ -65,7 +68,7 @@ func (f files) GetRecord(ctx context.Context, in *filesystem.GetRecordRequest) (
 	if in == nil {
 		return &filesystem.GetRecordResponse{}, errNoRequest
 	}
-	found, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.GetRecord, &extensionv1.Path{Path: in.Path},
+	found, err := extended(ctx, extensionv1.NewPathsClient(f.files).GetRecord, &extensionv1.Path{Path: in.Path},
 		missing{"read record of", in.Path, "a service for it", ""})
 	return &filesystem.GetRecordResponse{Record: found.GetText(), Problem: found.GetProblem()}, err
 }
@@ -74,7 +77,7 @@ func (f files) ListDirectory(ctx context.Context, in *filesystem.ListDirectoryRe
 	if in == nil {
 		return &filesystem.ListDirectoryResponse{}, errNoRequest
 	}
-	found, err := extended(ctx, f.files, extensionv1.NewPathsClient, extensionv1.PathsClient.ListDirectory, &extensionv1.Path{Path: in.Path},
+	found, err := extended(ctx, extensionv1.NewPathsClient(f.files).ListDirectory, &extensionv1.Path{Path: in.Path},
 		missing{"list", in.Path, "a service for it", ""})
 	out := &filesystem.ListDirectoryResponse{Truncated: found.GetTruncated()}
 	for _, e := range found.GetEntries() {

@@ -46,7 +46,7 @@ func (m machine) SessionsOf(ctx context.Context, names ...string) ([]nodeapi.Ses
 }
 
 func (m machine) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*nodeapi.Description, error) {
-	response, err := call(ctx, m.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.DescribeNode, request)
+	response, err := extensionv1.NewInspectorClient(m.system).DescribeNode(ctx, request)
 	if err != nil {
 		return &nodeapi.Description{}, m.explain(err)
 	}
@@ -89,8 +89,7 @@ func (m machine) FindDisk(ctx context.Context, query nodeapi.Query) (*nodeapi.Di
 	if query.SCSI != nil {
 		keys.ScsiAddress = query.SCSI.String()
 	}
-	found, err := call(ctx, m.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk,
-		&extensionv1.FindDiskRequest{Disk: keys, SerialNumberPrefix: query.SerialPrefix, LunId: query.LUN, Adapter: query.Adapter})
+	found, err := extensionv1.NewInspectorClient(m.system).FindDisk(ctx, &extensionv1.FindDiskRequest{Disk: keys, SerialNumberPrefix: query.SerialPrefix, LunId: query.LUN, Adapter: query.Adapter})
 	switch {
 	case err == nil && found.Number == nil:
 		return nil, failed(failure.Internal, "find disk with", query.String(), "the daemon has found one without a number")
@@ -180,7 +179,7 @@ func (m machine) Heal(ctx context.Context, options nodeapi.HealOptions) (*nodeap
 	if options.MinAge != 0 {
 		return nil, failed(failure.Unsupported, op, "", "the daemon chooses MinAge; omit it")
 	}
-	found, err := call(ctx, m.files, extensionv1.NewHealerClient, extensionv1.HealerClient.Heal, &extensionv1.HealRequest{DryRun: !options.Remove})
+	found, err := extensionv1.NewHealerClient(m.files).Heal(ctx, &extensionv1.HealRequest{DryRun: !options.Remove})
 	if err != nil {
 		if isUnsupported(err) {
 			err = missing{op, "", "a service for it", ""}.err()
@@ -203,7 +202,7 @@ func (m machine) Heal(ctx context.Context, options nodeapi.HealOptions) (*nodeap
 func (m machine) explain(err error) error {
 	const remedy = "CSI Proxy v2 must serve the groups system, disk and volume, and the container needs this pipe"
 	const op = "ask the inspector at"
-	pipe := m.system.pathOf("v1alpha1")
+	pipe := m.pathOf("system", "v1alpha1")
 	switch {
 	case isUnsupported(err):
 		return failed(failure.Unsupported, op, pipe, "the daemon has none; %s", remedy)

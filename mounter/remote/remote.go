@@ -19,6 +19,15 @@ import (
 	"errors"
 	"net"
 
+	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
@@ -30,9 +39,8 @@ import (
 
 // Daemon is CSI Proxy on this node. It is safe for concurrent use. Close ends its connections.
 type Daemon struct {
-	disks, vols, files, shares, targets, system *pipe
-	// Two methods are in no stable version.
-	volsAlpha, filesAlpha *pipe
+	*settings
+	disks, vols, files, shares, targets, system pipe
 }
 
 // Option changes how New connects.
@@ -65,38 +73,45 @@ func New(ctx context.Context, options ...Option) (*Daemon, error) {
 	for _, option := range options {
 		option(s)
 	}
-	// The versions of a line have the same messages. The first is the one that drivers mount into their containers.
 	d := &Daemon{
-		disks:      newPipe(s, "disk", "v1", "v1", "v1beta3"),
-		vols:       newPipe(s, "volume", "v2alpha1", "v1", "v2alpha1", "v1beta3"),
-		files:      newPipe(s, "filesystem", "v2alpha1", "v1", "v2alpha1", "v1beta2"),
-		shares:     newPipe(s, "smb", "v1", "v1", "v1beta2"),
-		targets:    newPipe(s, "iscsi", "v1alpha2", "v1alpha2", "v1alpha1"),
-		system:     newPipe(s, "system", "v1alpha1", "v1alpha1"),
-		volsAlpha:  newPipe(s, "volume", "v2alpha1", "v2alpha1"),
-		filesAlpha: newPipe(s, "filesystem", "v2alpha1", "v2alpha1"),
+		settings: s, disks: s.pipe("disk"), vols: s.pipe("volume"), files: s.pipe("filesystem"),
+		shares: s.pipe("smb"), targets: s.pipe("iscsi"), system: s.pipe("system"),
 	}
-	_, err := d.files.connect(ctx, s.wait)
-	return d, err
+	err := d.files.Connect(ctx)
+	switch {
+	case err != nil && s.wait:
+		var conn *grpc.ClientConn
+		if conn, err = s.open(ctx, "filesystem", "v1", client.WithWait()); err == nil {
+			_ = conn.Close()
+			err = d.files.Connect(ctx)
+		}
+	case err != nil && ctx.Err() != nil:
+		err = ctx.Err()
+	}
+	return d, classed(err)
 }
 
 // Disk returns the group disk.
-func (d *Daemon) Disk() disk.Extended { return disks{d} }
+func (d *Daemon) Disk() disk.Extended { return disks{d, diskv1.NewDiskClient(d.disks)} }
 
 // Volume returns the group volume.
-func (d *Daemon) Volume() volume.Extended { return volumes{d} }
+func (d *Daemon) Volume() volume.Extended { return volumes{d, volumev2alpha1.NewVolumeClient(d.vols)} }
 
 // Filesystem returns the group filesystem. Its PathValid is not supported: no version of the API has it.
-func (d *Daemon) Filesystem() filesystem.Extended { return files{d} }
+func (d *Daemon) Filesystem() filesystem.Extended {
+	return files{d, filesystemv2alpha1.NewFilesystemClient(d.files)}
+}
 
 // SMB returns the group smb.
-func (d *Daemon) SMB() smb.Interface { return shares{d} }
+func (d *Daemon) SMB() smb.Interface { return shares{d, smbv1.NewSmbClient(d.shares)} }
 
 // ISCSI returns the group iscsi.
-func (d *Daemon) ISCSI() iscsi.Interface { return targets{d} }
+func (d *Daemon) ISCSI() iscsi.Interface { return targets{d, iscsiv1alpha2.NewIscsiClient(d.targets)} }
 
 // System returns the group system.
-func (d *Daemon) System() system.Interface { return services{d} }
+func (d *Daemon) System() system.Interface {
+	return services{d, systemv1alpha1.NewSystemClient(d.system)}
+}
 
 // Node returns the node as a whole. It finds disks by the keys that the published API lists if the daemon, or the
 // container, has no inspector.
@@ -104,9 +119,5 @@ func (d *Daemon) Node() nodeapi.Interface { return machine{d} }
 
 // Close ends the connections. Afterwards every call fails with an error that matches fs.ErrClosed.
 func (d *Daemon) Close() error {
-	var errs []error
-	for _, p := range []*pipe{d.disks, d.vols, d.files, d.shares, d.targets, d.system, d.volsAlpha, d.filesAlpha} {
-		errs = append(errs, p.close())
-	}
-	return errors.Join(errs...)
+	return errors.Join(d.disks.Close(), d.vols.Close(), d.files.Close(), d.shares.Close(), d.targets.Close(), d.system.Close())
 }

@@ -10,15 +10,18 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-type volumes struct{ *Daemon }
+type volumes struct {
+	*Daemon
+	api volumev2alpha1.VolumeClient
+}
 
 var _ volume.Extended = volumes{}
 
 func (v volumes) FormatVolume(ctx context.Context, in *volume.FormatVolumeRequest) (*volume.FormatVolumeResponse, error) {
 	if in == nil || *in == (volume.FormatVolumeRequest{VolumeID: in.VolumeID}) { // NTFS, unless the daemon's flag says otherwise
-		return ask[volume.FormatVolumeResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.FormatVolume, in)
+		return ask[volume.FormatVolumeResponse](ctx, v.api.FormatVolume, in)
 	}
-	_, err := extended(ctx, v.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, &extensionv1.Volume{
+	_, err := extended(ctx, extensionv1.NewVolumeFormatClient(v.vols).FormatVolume, &extensionv1.Volume{
 		Id: in.VolumeID, FileSystem: in.FileSystem, ClusterSizeBytes: in.AllocationUnitSize, Label: in.Label, RootAccess: in.RootAccess,
 	}, missing{"format volume", in.VolumeID, "the format options", omitOption})
 	onlyNTFS := strings.EqualFold(in.FileSystem, "ntfs") && *in == volume.FormatVolumeRequest{VolumeID: in.VolumeID, FileSystem: in.FileSystem}
@@ -29,46 +32,45 @@ func (v volumes) FormatVolume(ctx context.Context, in *volume.FormatVolumeReques
 }
 
 func (v volumes) GetClosestVolumeIDFromTargetPath(ctx context.Context, in *volume.GetClosestVolumeIDFromTargetPathRequest) (*volume.GetClosestVolumeIDFromTargetPathResponse, error) {
-	return ask[volume.GetClosestVolumeIDFromTargetPathResponse](ctx, v.volsAlpha, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.GetClosestVolumeIDFromTargetPath, in)
+	return ask[volume.GetClosestVolumeIDFromTargetPathResponse](ctx, v.api.GetClosestVolumeIDFromTargetPath, in)
 }
 
 func (v volumes) GetDiskNumberFromVolumeID(ctx context.Context, in *volume.GetDiskNumberFromVolumeIDRequest) (*volume.GetDiskNumberFromVolumeIDResponse, error) {
-	return ask[volume.GetDiskNumberFromVolumeIDResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.GetDiskNumberFromVolumeID, in)
+	return ask[volume.GetDiskNumberFromVolumeIDResponse](ctx, v.api.GetDiskNumberFromVolumeID, in)
 }
 
 func (v volumes) GetVolumeIDFromTargetPath(ctx context.Context, in *volume.GetVolumeIDFromTargetPathRequest) (*volume.GetVolumeIDFromTargetPathResponse, error) {
-	return ask[volume.GetVolumeIDFromTargetPathResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.GetVolumeIDFromTargetPath, in)
+	return ask[volume.GetVolumeIDFromTargetPathResponse](ctx, v.api.GetVolumeIDFromTargetPath, in)
 }
 
 func (v volumes) GetVolumeStats(ctx context.Context, in *volume.GetVolumeStatsRequest) (*volume.GetVolumeStatsResponse, error) {
-	return ask[volume.GetVolumeStatsResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.GetVolumeStats, in)
+	return ask[volume.GetVolumeStatsResponse](ctx, v.api.GetVolumeStats, in)
 }
 
 func (v volumes) IsVolumeFormatted(ctx context.Context, in *volume.IsVolumeFormattedRequest) (*volume.IsVolumeFormattedResponse, error) {
-	return ask[volume.IsVolumeFormattedResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.IsVolumeFormatted, in)
+	return ask[volume.IsVolumeFormattedResponse](ctx, v.api.IsVolumeFormatted, in)
 }
 
 func (v volumes) ListVolumesOnDisk(ctx context.Context, in *volume.ListVolumesOnDiskRequest) (*volume.ListVolumesOnDiskResponse, error) {
-	return ask[volume.ListVolumesOnDiskResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.ListVolumesOnDisk, in)
+	return ask[volume.ListVolumesOnDiskResponse](ctx, v.api.ListVolumesOnDisk, in)
 }
 
 func (v volumes) MountVolume(ctx context.Context, in *volume.MountVolumeRequest) (*volume.MountVolumeResponse, error) {
-	return ask[volume.MountVolumeResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.MountVolume, in)
+	return ask[volume.MountVolumeResponse](ctx, v.api.MountVolume, in)
 }
 
 func (v volumes) ResizeVolume(ctx context.Context, in *volume.ResizeVolumeRequest) (*volume.ResizeVolumeResponse, error) {
-	return ask[volume.ResizeVolumeResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.ResizeVolume, in)
+	return ask[volume.ResizeVolumeResponse](ctx, v.api.ResizeVolume, in)
 }
 
 func (v volumes) UnmountVolume(ctx context.Context, in *volume.UnmountVolumeRequest) (*volume.UnmountVolumeResponse, error) {
-	return ask[volume.UnmountVolumeResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.UnmountVolume, in)
+	return ask[volume.UnmountVolumeResponse](ctx, v.api.UnmountVolume, in)
 }
 
 // WriteVolumeCache of an older daemon waits for a volume that is unmounted next as for any other.
 func (v volumes) WriteVolumeCache(ctx context.Context, in *volume.WriteVolumeCacheRequest) (*volume.WriteVolumeCacheResponse, error) {
 	if in != nil && in.TargetPath != "" {
-		response, err := call(ctx, v.vols, extensionv1.NewVolumeFlushClient, extensionv1.VolumeFlushClient.WriteVolumeCache,
-			&extensionv1.Volume{Id: in.VolumeID, MountPaths: []string{in.TargetPath}})
+		response, err := extensionv1.NewVolumeFlushClient(v.vols).WriteVolumeCache(ctx, &extensionv1.Volume{Id: in.VolumeID, MountPaths: []string{in.TargetPath}})
 		if !isUnsupported(err) {
 			var out volume.WriteVolumeCacheResponse
 			for _, p := range response.GetProblems() {
@@ -78,11 +80,11 @@ func (v volumes) WriteVolumeCache(ctx context.Context, in *volume.WriteVolumeCac
 		}
 		in = &volume.WriteVolumeCacheRequest{VolumeID: in.VolumeID}
 	}
-	return ask[volume.WriteVolumeCacheResponse](ctx, v.vols, volumev2alpha1.NewVolumeClient, volumev2alpha1.VolumeClient.WriteVolumeCache, in)
+	return ask[volume.WriteVolumeCacheResponse](ctx, v.api.WriteVolumeCache, in)
 }
 
 func (v volumes) Health(ctx context.Context, id string) (volume.Health, error) {
-	condition, err := extended(ctx, v.vols, extensionv1.NewVolumeHealthClient, extensionv1.VolumeHealthClient.CheckVolume, &extensionv1.Volume{Id: id},
+	condition, err := extended(ctx, extensionv1.NewVolumeHealthClient(v.vols).CheckVolume, &extensionv1.Volume{Id: id},
 		missing{"get health of volume", id, "a service for it", ""})
 	if err != nil {
 		return volume.Health{}, err

@@ -60,7 +60,7 @@ func serverTexts(t *testing.T) map[string]string {
 func TestWithCommands_AllAdvice(t *testing.T) {
 	var names []string
 	for _, name := range endpoint.All() {
-		all := serviceOf(name).Methods()
+		all := serviceOf(name.Group).Methods()
 		for i := range all.Len() {
 			names = append(names, string(all.Get(i).Name()))
 		}

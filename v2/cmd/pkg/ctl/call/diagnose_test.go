@@ -7,8 +7,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 )
 
 // TestDiagnose_EndedByServer: if the server notices the deadline first, the error does not
@@ -26,7 +24,7 @@ func TestDiagnose_EndedByServer(t *testing.T) {
 	)
 	check := func(ctx context.Context, err error, code codes.Code, text string) {
 		t.Helper()
-		s := status.Convert(New(endpoint.Node{}, "").diagnose(ctx, endpoint.Name{}, err))
+		s := status.Convert(diagnose(ctx, err, nil))
 		if s.Code() != code || s.Message() != text {
 			t.Errorf("got %v, want %s: %s", s, code, text)
 		}

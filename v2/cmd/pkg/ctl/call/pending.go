@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
@@ -33,9 +34,8 @@ func (c *Client) Pending() (Pending, bool) {
 	return *c.pending[0], true
 }
 
-// Begin adds a call that does not go through Do to those that wait. The caller calls end with its
-// answer.
-func (c *Client) Begin(ctx context.Context, what string) (end func()) {
+// begin adds a call to those that wait. The caller calls end with its answer.
+func (c *Client) begin(ctx context.Context, what string) (end func()) {
 	call := &Pending{What: what, Since: c.now()}
 	if deadline, ok := ctx.Deadline(); ok {
 		call.Limit = time.Until(deadline)
@@ -61,6 +61,9 @@ func nameLate(err error, path string, request proto.Message) error {
 }
 
 func describe(path string, request proto.Message) string {
+	if path == extensionv1.Inspector_DescribeNode_FullMethodName {
+		return "disks and volumes"
+	}
 	return fmt.Sprintf("%s (%s)", object(request), step(path))
 }
 
@@ -92,13 +95,13 @@ func object(request proto.Message) string {
 		}
 		return ""
 	}
-	if number := text("disk_number", "diskID", "disk_id", "diskNumber", "number"); number != "" {
+	if number := text("disk_number", "number"); number != "" {
 		return "disk " + number
 	}
 	if id := text("volume_id"); id != "" {
 		return "volume " + strings.TrimSuffix(strings.TrimPrefix(id, `\\?\Volume{`), `}\`)
 	}
-	if share := text("remote_path", "remote"); share != "" {
+	if share := text("remote_path"); share != "" {
 		return "share " + share
 	}
 	if target := text("iqn"); target != "" {
@@ -108,7 +111,7 @@ func object(request proto.Message) string {
 		address := message.Get(portal).Message()
 		return "portal " + printable.Text(address.Get(address.Descriptor().Fields().ByName("target_address")).String())
 	}
-	if path := text("target_path", "path", "mount"); path != "" {
+	if path := text("target_path", "path"); path != "" {
 		return path
 	}
 	if service := text("name"); service != "" {

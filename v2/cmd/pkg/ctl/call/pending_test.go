@@ -48,15 +48,15 @@ func TestDescribe(t *testing.T) {
 // TestPending: the oldest call counts, and a call that has ended does not.
 func TestPending(t *testing.T) {
 	at := time.Unix(100, 0)
-	client := New(endpoint.Node{}, "").WithClock(func() time.Time { return at })
+	client := New(endpoint.Node{}, func() time.Time { return at })
 	if found, ok := client.Pending(); ok {
 		t.Errorf("got %+v", found)
 	}
 	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	endFirst := client.Begin(limited, "first")
+	endFirst := client.begin(limited, "first")
 	at = at.Add(time.Second)
-	endSecond := client.Begin(t.Context(), "second")
+	endSecond := client.begin(t.Context(), "second")
 	if found, _ := client.Pending(); found.What != "first" || found.Since.Unix() != 100 || found.Limit <= time.Minute {
 		t.Errorf("got %+v", found)
 	}

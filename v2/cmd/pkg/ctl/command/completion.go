@@ -15,7 +15,6 @@ import (
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
@@ -93,8 +92,6 @@ func (a *app) registerCompletions(c *cobra.Command) {
 			complete = a.completing(completeDisks)
 		case "pod", "pv", "driver":
 			complete = a.completing(completeUsers(flag.Name))
-		case "api-version":
-			complete = a.completing(func(context.Context, *session, []string) []cobra.Completion { return a.completeVersions() })
 		}
 		_ = c.RegisterFlagCompletionFunc(flag.Name, complete) // fails if the flag has its own
 	})
@@ -112,20 +109,6 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 		defer s.client.Close()
 		return find(ctx, s, args), cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// completeVersions returns the versions of the command's API group, or of all groups.
-func (a *app) completeVersions() []cobra.Completion {
-	if group := a.ownGroup(); group != "" {
-		return endpoint.Versions(group)
-	}
-	var all []cobra.Completion
-	for _, name := range endpoint.All() {
-		if !slices.Contains(all, name.Version) {
-			all = append(all, name.Version)
-		}
-	}
-	return all
 }
 
 func completeDisks(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {

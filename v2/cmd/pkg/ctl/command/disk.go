@@ -31,7 +31,7 @@ func (a *app) disk() *cobra.Command {
 		a.leaf(page{
 			use:     "list",
 			short:   "List all disks with size, state, ids, and who uses them",
-			long:    "List all disks with size, state, ids, and the persistent volumes and pods that use them. With an older --api-version, columns that need a missing call stay empty.",
+			long:    "List all disks with size, state, ids, and the persistent volumes and pods that use them.",
 			example: "  csi-proxyctl disk list\n  csi-proxyctl disk list -o wide\n  csi-proxyctl disk list -o json",
 		}, 0, diskList),
 		a.leaf(page{

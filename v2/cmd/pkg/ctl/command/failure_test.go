@@ -251,25 +251,18 @@ func TestRun_Timeout(t *testing.T) {
 	}
 }
 
-// TestRun_OlderServer: commands use the newest version that the server has.
+// TestRun_OlderServer: commands use an older version that has the same messages, and say which one they need.
 func TestRun_OlderServer(t *testing.T) {
-	n := startNode(t, winsim.Default(), "disk/v1beta2", "volume/v1", "filesystem/v1", "smb/v1")
+	n := startNode(t, winsim.Default(), "disk/v1beta3", "volume/v1", "filesystem/v1beta2", "smb/v1beta2")
 	n.expect(t, "online", "disk", "state", "1")
 	n.expect(t, "false", "fs", "is-link", `C:\var\lib\kubelet`)
 	if r := run(t.Context(), n.dir, "", "node"); r.code != command.ExitOK || !strings.Contains(r.out, "disk 0  63.9 GiB") || strings.Contains(r.out, "volumes:") {
 		t.Errorf("got %+v", r)
 	}
-	r := run(t.Context(), n.dir, "", "volume", "closest", `C:\var\lib\kubelet`)
-	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "volume/v1 has no GetClosestVolumeIDFromTargetPath") || !strings.Contains(r.err, "this node serves no newer version") {
-		t.Errorf("got %+v", r)
-	}
-	r = run(t.Context(), n.dir, "", "disk", "state", "1", "--api-version", "v1")
-	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "disk-v1") {
-		t.Errorf("used another version than --api-version: %+v", r)
-	}
-	r = run(t.Context(), n.dir, "", "system", "bios")
-	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "system-v1alpha1") {
-		t.Errorf("got %+v", r)
+	for _, c := range []struct{ args, want string }{{`volume closest C:\var`, "volume-v2alpha1"}, {`fs rm-contents C:\var --yes`, "filesystem-v2alpha1"}, {"system bios", "system-v1alpha1"}} {
+		if r := run(t.Context(), n.dir, "", strings.Fields(c.args)...); r.code != command.ExitUnreachable || !strings.Contains(r.err, c.want) {
+			t.Errorf("%s: got %+v", c.args, r)
+		}
 	}
 }
 
@@ -284,27 +277,6 @@ func TestSMB_NoInspector(t *testing.T) {
 	} {
 		if r := run(t.Context(), n.dir, "csi-Pa55\n", strings.Fields(args)...); r.code != command.ExitOK || !strings.Contains(r.out, want) {
 			t.Errorf("%s: got %+v, want %q", args, r, want)
-		}
-	}
-}
-
-// TestRun_VersionOfTheOwnGroup: --api-version applies to the group of the command; other
-// groups use their newest version.
-func TestRun_VersionOfTheOwnGroup(t *testing.T) {
-	n := startNode(t, winsim.Default())
-	for _, args := range []string{"volume list --api-version v2alpha1", "volume list --api-version v1beta3", "node --api-version v1", "node --api-version v2alpha1"} {
-		if r := run(t.Context(), n.dir, "", strings.Fields(args)...); r.code != command.ExitOK || strings.Contains(r.out+r.err, "has no") {
-			t.Errorf("%s: got %+v", args, r)
-		}
-	}
-	if r := run(t.Context(), n.dir, "", "doctor", "--api-version", "v1"); strings.Contains(r.out, "does not answer") || !strings.Contains(r.out, "MSiSCSI              runs") {
-		t.Errorf("got %+v", r)
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, method := range []string{"/v1beta3.Volume/ListVolumesOnDisk", "/v1.Volume/ListVolumesOnDisk", "/v2alpha1.Volume/ListVolumesOnDisk", "/v1alpha1.System/GetBIOSSerialNumber"} {
-		if !n.methods[method] {
-			t.Errorf("%s was not called", method)
 		}
 	}
 }

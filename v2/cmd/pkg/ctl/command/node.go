@@ -86,10 +86,9 @@ is 4 if a problem hurts pods or will, or if something does not answer or is not 
 Windows' status of a share stays ok when its server is gone or the password has changed. To
 find out, use --ask-shares: the server then opens every share, as pods do.
 
-The information comes from the server's inspector. If the server has none, or with
---api-version, it comes from the published API; a note then says what is missing, and
---path shows the volume of a path. On a terminal, long paths and ids are shortened;
--o wide shows them in full.
+The information comes from the server's inspector. If the server has none, it comes from
+the published API; a note then says what is missing, and --path shows the volume of a path.
+On a terminal, long paths and ids are shortened; -o wide shows them in full.
 
 -o html writes one web page with everything, which needs no network.`,
 		example: `  csi-proxyctl node

@@ -40,9 +40,9 @@ func TestNode_Picture(t *testing.T) {
 func TestWatch_Picture(t *testing.T) {
 	n := startNode(t, winsim.Busy())
 	at := endpoint.Node{Dir: n.dir}
-	client := call.New(at, "")
+	client := call.New(at, noon)
 	defer client.Close()
-	node, err := inventory.Source{Client: client, Endpoints: &at, Host: "win-1", Now: noon}.Node(t.Context(), nil, false)
+	node, err := inventory.Source{Client: client, Host: "win-1", Now: noon}.Node(t.Context(), nil, false)
 	require.NoError(t, err)
 	printer := &output.Printer{Colour: true}
 	view := live.View{In: strings.NewReader(""), Printer: printer, Now: noon}

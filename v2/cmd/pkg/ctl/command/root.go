@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,7 +33,6 @@ type app struct {
 	noHeaders     bool
 	dir           string
 	trustedOwners []string
-	apiVersion    string
 	timeout       time.Duration
 	control       string // of sim
 
@@ -85,7 +83,6 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
 	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
-	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
 	for _, g := range []struct {
 		title    string
@@ -206,28 +203,7 @@ func (a *app) checkFlags() error {
 	if a.format == output.HTML && (a.current == nil || a.current.CommandPath() != name+" node") {
 		return usagef("only 'csi-proxyctl node' has -o html")
 	}
-	exists := func(name endpoint.Name) bool { return name.Version == a.apiVersion }
-	if a.apiVersion != "" && a.ownGroup() == "" && !slices.ContainsFunc(endpoint.All(), exists) {
-		return usagef("no API group has version %q; run 'csi-proxyctl versions' to list them", a.apiVersion)
-	}
 	return nil
-}
-
-// ownGroup returns the API group of the current command, to which --api-version applies, or
-// "" for a command that calls several groups.
-func (a *app) ownGroup() string {
-	for c := a.current; c != nil && c.HasParent(); c = c.Parent() {
-		if c.Parent().HasParent() {
-			continue
-		}
-		if c.Name() == "fs" {
-			return "filesystem"
-		}
-		if endpoint.Newest(c.Name()) != "" {
-			return c.Name()
-		}
-	}
-	return ""
 }
 
 func arity(n int) string {
@@ -251,14 +227,7 @@ type session struct {
 
 func (a *app) session() *session {
 	node := endpoint.Node{Dir: a.dir, ControlPath: a.control, TrustedOwners: a.trustedOwners}
-	var groups []string
-	if group := a.ownGroup(); group != "" {
-		groups = append(groups, group)
-	}
-	client := call.New(node, a.apiVersion, groups...)
-	if a.env.Now != nil {
-		client.WithClock(a.env.Now)
-	}
+	client := call.New(node, a.env.Now)
 	a.client = client
 	return &session{
 		Printer: &output.Printer{
@@ -269,18 +238,8 @@ func (a *app) session() *session {
 		err:    a.env.Err,
 		client: client,
 		node:   node,
-		source: a.source(client, node),
+		source: inventory.Source{Client: client, Host: a.env.Host, Now: a.env.Now},
 	}
-}
-
-// source returns the source of inventories: the inspector, unless --api-version selects a
-// version of the API.
-func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
-	source := inventory.Source{Client: client, Host: a.env.Host, Now: a.env.Now}
-	if a.apiVersion == "" {
-		source.Endpoints = &node
-	}
-	return source
 }
 
 func (s *session) change(ctx context.Context, group, method string, request, response proto.Message, object, result string) error {

@@ -99,9 +99,8 @@ type timeoutError struct{ error }
 func (e timeoutError) Unwrap() error { return e.error }
 
 func (a *app) exitCode(ctx context.Context, err error) int {
-	absent := (*call.VersionError)(nil)
 	switch {
-	case !a.started, errors.As(err, &usageError{}), errors.As(err, &absent) && absent.Asked:
+	case !a.started, errors.As(err, &usageError{}):
 		return ExitUsage
 	case errors.Is(err, errProblems):
 		return ExitProblems
@@ -109,7 +108,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 		return ExitInterrupted
 	case errors.As(err, &timeoutError{}):
 		return ExitFailure
-	case errors.As(err, new(*endpoint.UnreachableError)), absent != nil:
+	case errors.As(err, new(*endpoint.UnreachableError)):
 		return ExitUnreachable
 	default:
 		return ExitFailure

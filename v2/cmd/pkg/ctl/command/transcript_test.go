@@ -11,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -175,7 +174,10 @@ func TestTranscripts(t *testing.T) {
 			compare(t, file, got)
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			maps.Copy(called, n.methods)
+			for path := range n.methods {
+				_, method, _ := strings.Cut(path, ".") // in whichever version
+				called[method] = true
+			}
 		})
 	}
 	for _, c := range leaves(command.Root()) {
@@ -388,9 +390,6 @@ func TestCompletion(t *testing.T) {
 		{"volume list --disk ", "3\tWINSIM0003\n"},
 		{"volume stats ", "0c51a9e0-0000-0000-0000-100000000000\ton disk 0\n"},
 		{"volume mount x ", noFiles},
-		{"volume stats --api-version ", "v1beta3\nv1\nv2alpha1\n"},
-		{"disk ids --api-version ", "v1beta3\nv1\n" + noFiles},
-		{"node --api-version ", "v1alpha2\n"},
 		{"node ", noFiles},
 		{"node --path ", noFiles},
 		{"iscsi connect ", "10.0.0.10\n"},
@@ -512,12 +511,13 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// newestMethods returns the gRPC paths of all methods of the newest versions.
+// newestMethods returns all methods of the newest versions, with their services.
 func newestMethods() []string {
 	var all []string
 	for _, service := range newestServices {
 		for _, method := range service.Methods {
-			all = append(all, "/"+service.ServiceName+"/"+method.MethodName)
+			_, name, _ := strings.Cut(service.ServiceName, ".")
+			all = append(all, name+"/"+method.MethodName)
 		}
 	}
 	slices.Sort(all)

@@ -79,7 +79,7 @@ func at(t *testing.T, dir string) doctor.Doctor {
 	log := filepath.Join(t.TempDir(), "csi-proxy.log")
 	require.NoError(t, os.WriteFile(log, []byte("log"), 0o600))
 	node := endpoint.Node{Dir: dir}
-	client := call.New(node, "")
+	client := call.New(node, time.Now)
 	t.Cleanup(client.Close)
 	return doctor.Doctor{
 		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel", Now: time.Now,
@@ -402,7 +402,7 @@ func (i inspector) DescribeNode(context.Context, *extensionv1.DescribeNodeReques
 // says so.
 func TestStorage_NotChecked(t *testing.T) {
 	for code, want := range map[codes.Code]string{
-		codes.Unavailable:       "error storage: not checked: ",
+		codes.Unavailable:       "error storage: the inspector failed: ",
 		codes.ResourceExhausted: "error storage: the inspector failed: ",
 		codes.DeadlineExceeded:  "error storage: the inspector did not answer in time: ",
 	} {

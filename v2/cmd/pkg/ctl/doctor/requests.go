@@ -12,7 +12,6 @@ import (
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
@@ -21,19 +20,14 @@ import (
 // askLimit is how long one request may take.
 const askLimit = 5 * time.Second
 
-// skipped adds an info if no endpoint of a group answers, which the endpoints check reports, or
-// if the version in use does not have the call. It reports whether it did. If an endpoint answers, a request that it does
-// not answer is an error: something is not checked, and may be wrong.
+// skipped adds an info if no endpoint of a group answers, which the endpoints check reports. It reports whether it did. If
+// an endpoint answers, a request that it does not answer is an error: something is not checked, and may be wrong.
 func (d examination) skipped(r *results, check, prefix, group string, err error) bool {
 	answers := slices.ContainsFunc(d.health, func(h endpoint.Health) bool { return h.Name.Group == group && h.State.Answers() })
-	switch {
-	case errors.As(err, new(*endpoint.UnreachableError)) && !answers:
-		r.skip(check, "%snot checked: the %s group does not answer", prefix, group)
-	case call.Absent(err):
-		r.skip(check, "%snot checked: %v", prefix, err)
-	default:
+	if !errors.As(err, new(*endpoint.UnreachableError)) || answers {
 		return false
 	}
+	r.skip(check, "%snot checked: the %s group does not answer", prefix, group)
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 // shares: Windows' status of a share stays ok when its server is gone.
 func (d examination) storage(ctx context.Context, r *results) {
 	const check = "storage"
-	node, err := inventory.Source{Client: d.Client, Endpoints: &d.Node, Now: d.Now}.Node(ctx, nil, true)
+	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx, nil, true)
 	switch {
 	case d.skipped(r, check, "", "disk", err):
 		return

@@ -100,7 +100,10 @@ func (n Node) Path(name Name) string {
 }
 
 // UnreachableError says that an endpoint does not answer.
-type UnreachableError struct{ Err error }
+type UnreachableError struct {
+	Err   error
+	Ended bool // during a call, which may have taken effect
+}
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 
@@ -123,7 +126,7 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; check --endpoint-dir and that the server has this group and version (%w)", path, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, &UnreachableError{err}
+		return nil, &UnreachableError{Err: err}
 	}
 	return conn, nil
 }

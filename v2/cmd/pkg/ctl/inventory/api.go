@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -15,7 +16,6 @@ import (
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 )
 
 // maxPartition limits the search for the partition of a volume: the API can list the volumes
@@ -87,11 +87,8 @@ func (s Source) disksFromAPI(ctx context.Context) ([]*extensionv1.Disk, error) {
 		locationErr = s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations)
 	})
 	lists.Wait()
-	if idErr != nil && !call.Absent(idErr) {
-		return nil, idErr
-	}
-	if locationErr != nil {
-		return nil, locationErr
+	if err := cmp.Or(idErr, locationErr); err != nil {
+		return nil, err
 	}
 	numbers := map[uint32]bool{} // a disk may be in only one of the lists
 	for number := range ids.GetDiskIDs() {
@@ -128,18 +125,18 @@ func location(at *diskv1.DiskLocation) string {
 	return text
 }
 
-// addState adds the size of a disk and whether it is online. Old versions do not have it.
+// addState adds the size of a disk and whether it is online.
 func (s Source) addState(ctx context.Context, disk *extensionv1.Disk) {
 	var stats diskv1.GetDiskStatsResponse
 	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.GetNumber()}, &stats); err == nil {
 		disk.SizeBytes = &stats.TotalBytes
-	} else if !call.Absent(err) {
+	} else {
 		disk.Problems = append(disk.Problems, unknown("size", err))
 	}
 	var state diskv1.GetDiskStateResponse
 	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk.GetNumber()}, &state); err == nil {
 		disk.Online = &state.IsOnline
-	} else if !call.Absent(err) {
+	} else {
 		disk.Problems = append(disk.Problems, unknown("state", err))
 	}
 }
@@ -170,10 +167,7 @@ func (s Source) addVolumes(ctx context.Context, disk *extensionv1.Disk, ids []st
 func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[string]uint32 {
 	found := map[string]uint32{}
 	for partition := uint32(1); partition <= maxPartition && len(found) < len(ids); partition++ {
-		on, err := s.VolumeIDs(ctx, disk, partition)
-		if call.Absent(err) {
-			break
-		}
+		on, _ := s.VolumeIDs(ctx, disk, partition)
 		for _, id := range on { // empty after an error: no such partition
 			if slices.Contains(ids, id) {
 				found[id] = partition
@@ -205,7 +199,7 @@ func (s Source) volume(ctx context.Context, id string) *extensionv1.Volume {
 	var stats volumev2alpha1.GetVolumeStatsResponse
 	if err := s.Client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &stats); err == nil {
 		v.TotalBytes, v.UsedBytes = &stats.TotalBytes, &stats.UsedBytes
-	} else if !call.Absent(err) {
+	} else {
 		v.Problems = append(v.Problems, unknown("size", err))
 	}
 	return v

@@ -29,35 +29,23 @@ func inspectorTimeout(ctx context.Context) time.Duration {
 
 const noInspector = "the server has no inspector, or does not serve the groups disk and volume"
 
-// looking is the step while the inspector looks.
-const looking = "disks and volumes"
-
 // inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
 // API.
 func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (response *extensionv1.Node, missing string, err error) {
-	if s.Endpoints == nil {
-		return nil, "--api-version bypasses the inspector", nil
-	}
 	limited, cancel := context.WithTimeout(ctx, inspectorTimeout(ctx))
 	defer cancel()
-	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
-	if err == nil {
-		defer conn.Close()
-		end := s.Client.Begin(limited, looking)
-		response, err = extensionv1.NewInspectorClient(conn).DescribeNode(limited, request)
-		end()
-	}
+	response = &extensionv1.Node{}
+	err = s.Client.Private(limited, inspectorGroup, extensionv1.Inspector_DescribeNode_FullMethodName, request, response)
+	unreachable := (*endpoint.UnreachableError)(nil)
 	switch {
 	case err == nil:
 		return response, "", nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.As(err, &unreachable) && unreachable.Ended:
 		return nil, "", err
 	case limited.Err() != nil, status.Code(err) == codes.DeadlineExceeded, status.Code(err) == codes.Canceled: // the server may notice first
 		return nil, "the inspector did not answer in time", nil
-	case errors.As(err, new(*endpoint.UnreachableError)):
+	case unreachable != nil:
 		return nil, "the group " + inspectorGroup + " does not answer", nil
-	case status.Code(err) == codes.Unavailable: // the inspector never returns it
-		return nil, "", &endpoint.UnreachableError{Err: errors.New("the server ended during the call; try again when it runs")}
 	case status.Code(err) == codes.Unimplemented:
 		return nil, noInspector, nil
 	default:

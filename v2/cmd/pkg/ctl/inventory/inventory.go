@@ -145,10 +145,8 @@ func contains(paths []string, path string) bool {
 // Source collects inventories.
 type Source struct {
 	Client *call.Client
-	// Endpoints locates the inspector; nil means to use only the API.
-	Endpoints *endpoint.Node
-	Host      string // name of the machine
-	Now       func() time.Time
+	Host   string // name of the machine
+	Now    func() time.Time
 
 	diskLimit time.Duration // of the API; 0 means none: that of the original takes seconds for a healthy disk
 }
@@ -206,16 +204,14 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 		return Node{}, err
 	}
 	if sent == nil {
-		if s.Endpoints != nil && missing != noInspector {
+		if missing != noInspector {
 			s.diskLimit = apiLimit
 		}
 		if sent, err = s.fromAPI(ctx); err != nil {
 			return Node{}, err
 		}
 		node := s.newNode(sent)
-		if missing != "" {
-			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
-		}
+		node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
 		return node, nil
 	}
 	node := s.newNode(sent)

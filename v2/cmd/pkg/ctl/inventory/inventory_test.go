@@ -129,9 +129,9 @@ func newNode(t *testing.T, name string) *winsim.Node {
 func source(t *testing.T, dir string) inventory.Source {
 	t.Helper()
 	endpoints := endpoint.Node{Dir: dir}
-	client := call.New(endpoints, "")
+	client := call.New(endpoints, time.Now)
 	t.Cleanup(client.Close)
-	return inventory.Source{Client: client, Endpoints: &endpoints}
+	return inventory.Source{Client: client}
 }
 
 func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
@@ -237,7 +237,7 @@ func TestNode_SameReasonOnce(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "lagging"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk"}}})
 	got := draw(t, source(t, dir), 0)
-	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
+	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v1"}))+": no such "); n != 1 {
 		t.Errorf("the problem appears %d times:\n%s", n, got)
 	}
 	if !strings.Contains(got, "! will hurt: disk 0, disk 1, disk 2, ") {

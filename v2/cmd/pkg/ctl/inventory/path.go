@@ -2,12 +2,13 @@ package inventory
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 )
 
@@ -51,7 +52,7 @@ func (s Source) path(ctx context.Context, path string) Path {
 	}
 	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
 	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
-	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
+	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !errors.As(err, new(*endpoint.UnreachableError)) {
 		warn(problem.Unsuitable, Reason(err), "")
 	}
 	found.VolumeID = closest.GetVolumeId()
