@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +38,7 @@ checked although the daemon answers. Notes do not change it.`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
 			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
-			Host: a.env.Host, Now: a.env.Now, Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf,
+			Host: a.env.Host, Now: a.env.Now, Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths, Access: installation.AccessOf, BuildInfo: buildinfo.ReadFile,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -4,6 +4,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +64,8 @@ type Doctor struct {
 	SANPolicy func() (win.SANPolicy, error)
 	LongPaths func() (bool, error)
 	Access    func(path string) (installation.Access, error)
+	// BuildInfo is buildinfo.ReadFile.
+	BuildInfo func(path string) (*debug.BuildInfo, error)
 }
 
 type results []Result
@@ -78,7 +81,7 @@ func (r *results) skip(check, format string, args ...any) {
 // Examine runs all checks concurrently and returns their results in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Result {
 	e := examination{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.serviceState()}
-	topics := []func(context.Context, *results){e.endpoints, e.service, e.permissions, e.directories, e.initiator, e.settings, e.logFile, e.crash, e.storage}
+	topics := []func(context.Context, *results){e.endpoints, e.service, e.permissions, e.directories, e.initiator, e.settings, e.containerd, e.logFile, e.crash, e.storage}
 	byTopic := make([]results, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,7 @@ func at(t *testing.T, dir string) doctor.Doctor {
 		SANPolicy: func() (win.SANPolicy, error) { return win.SANOnlineAll, nil },
 		LongPaths: func() (bool, error) { return true, nil },
 		Access:    func(string) (installation.Access, error) { return installation.Access{Owner: sddl.Administrators}, nil },
+		BuildInfo: func(string) (*debug.BuildInfo, error) { return &debug.BuildInfo{}, nil },
 	}
 }
 
@@ -444,5 +446,38 @@ func TestStorage_NotSeen(t *testing.T) {
 				t.Error("no result says that something was skipped")
 			}
 		})
+	}
+}
+
+// TestExamine_Containerd: the versions that are reported, and those between them, are named; what has no version is not.
+func TestExamine_Containerd(t *testing.T) {
+	d := at(t, serveNode(t))
+	for flags, want := range map[string]bool{
+		"-X github.com/containerd/containerd/version.Version=v1.7.3 -s": false,
+		"-X github.com/containerd/containerd/version.Version=v1.7.4 -s": true,
+		"-X github.com/containerd/containerd/version.Version=1.7.11":    true,
+		"-X github.com/containerd/containerd/version.Version=v1.7.12":   false,
+		"-X github.com/containerd/containerd/version.Version=v1.7.40":   false,
+		"-X github.com/containerd/containerd/v2/version.Version=v2.1.5": false,
+		"-s": false,
+	} {
+		d.BuildInfo = func(string) (*debug.BuildInfo, error) {
+			return &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "-ldflags", Value: flags}}}, nil
+		}
+		if got, _ := results(t, d); strings.Contains(got, "warning containerd: 1.7.") != want {
+			t.Errorf("%s: %q, want a warning %t", flags, got, want)
+		}
+	}
+	d.BuildInfo = func(string) (*debug.BuildInfo, error) { return nil, os.ErrNotExist }
+	if got, _ := results(t, d); got != "" {
+		t.Error(got)
+	}
+}
+
+// TestExamine_RootAccess: volumes of pods whose root ContainerUser cannot write to are named, others are not.
+func TestExamine_RootAccess(t *testing.T) {
+	got, _ := results(t, at(t, serveModel(t, winsim.Busy())))
+	if !strings.Contains(got, "info root access: ") || strings.Contains(got, "0c51a9e0") {
+		t.Error(got)
 	}
 }

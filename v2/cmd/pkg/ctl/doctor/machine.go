@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/installation"
@@ -37,6 +39,40 @@ func (d examination) settings(_ context.Context, r *results) {
 			"off, the default of Windows; csi-proxy does not need them, kubelet and drivers may")
 	default:
 		r.add(OK, "long paths", "", "on")
+	}
+}
+
+// containerdVersion is what the Makefile of containerd gives the linker.
+var containerdVersion = regexp.MustCompile(`containerd/version\.Version=v?1\.7\.(\d+)\b`)
+
+// containerd warns of versions with which containers cannot mount disks: 1.7.3 worked, 1.7.4 and 1.7.11 did not. If its version
+// cannot be read, there is nothing to say.
+// https://github.com/containerd/containerd/issues/10001
+func (d examination) containerd(_ context.Context, r *results) {
+	manager, err := d.Services()
+	if err != nil {
+		return
+	}
+	defer manager.Close()
+	service, err := manager.Open("containerd")
+	if err != nil {
+		return
+	}
+	defer service.Close()
+	config, err := service.Config()
+	if err != nil {
+		return
+	}
+	info, err := d.BuildInfo(installation.Program(config.Command))
+	if err != nil {
+		return
+	}
+	for _, setting := range info.Settings {
+		if m := containerdVersion.FindStringSubmatch(setting.Value); setting.Key == "-ldflags" && m != nil {
+			if patch, err := strconv.Atoi(m[1]); err == nil && patch >= 4 && patch <= 11 {
+				r.add(Warning, "containerd", "use a newer one, or 1.7.3", `1.7.%d: containers with disks may fail with "failed to resolve path for mount source \\?\Volume{...}" (containerd#10001)`, patch)
+			}
+		}
 	}
 }
 

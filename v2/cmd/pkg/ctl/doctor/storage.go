@@ -24,6 +24,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 		return
 	}
 	d.foreign(node, r)
+	rootAccess(node, r)
 	bad := 0
 	for _, p := range node.Problems {
 		if expected := d.serve("system", "disk", "volume") && (node.GetVersion() == "" || d.serve("filesystem", "smb", "iscsi")); p.Kind == problem.Unseen && !expected {
@@ -64,6 +65,21 @@ func (d examination) foreign(node inventory.Node, r *results) {
 	if policy, err := d.SANPolicy(); err == nil && policy == win.SANOnlineAll && len(node.GetSessions()) > 0 {
 		r.add(Warning, "iSCSI disks", "let targets show this node only its own LUNs, or: diskpart.exe, san policy=OfflineShared",
 			"the SAN policy brings all disks of iSCSI targets online, also those of other nodes")
+	}
+}
+
+// rootAccess says which volumes only pods of administrators can write to: ContainerUser is a member of Users.
+// https://github.com/kubernetes-csi/csi-proxy/issues/382
+func rootAccess(node inventory.Node, r *results) {
+	var names []string
+	for _, v := range node.GetVolumes() {
+		if node.AdministratorsOnly(v) {
+			names = append(names, inventory.ShortID(v.GetId()))
+		}
+	}
+	if len(names) > 0 {
+		r.add(Info, "root access", "if pods run as ContainerUser: -format-root-access=users-modify, in the chart format.rootAccess, for new volumes; icacls for these",
+			"%s of pods let only administrators create files in the root: %s", inventory.Count(len(names), "volume"), list(names))
 	}
 }
 

@@ -339,7 +339,7 @@ func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Bran
 		}
 	}
 	branch.Text = text
-	if format := format(v); len(format) > 0 {
+	if format := c.format(v); len(format) > 0 {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
 	}
 	for _, path := range v.GetMountPaths() {
@@ -364,7 +364,7 @@ func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Bran
 }
 
 // format returns how a volume was formatted, as far as it is known.
-func format(v *extensionv1.Volume) (line []output.Cell) {
+func (c canvas) format(v *extensionv1.Volume) (line []output.Cell) {
 	if v.GetLabel() != "" {
 		line = append(line, output.Cell{Text: "label " + v.GetLabel()})
 	}
@@ -372,7 +372,11 @@ func format(v *extensionv1.Volume) (line []output.Cell) {
 		line = append(line, output.Cell{Text: "clusters of " + output.Size(int64(v.GetClusterSizeBytes())), Style: output.Faint})
 	}
 	if v.GetRootAccess() != "" {
-		line = append(line, output.Cell{Text: "root access " + v.GetRootAccess(), Style: output.Faint})
+		access := "root access " + v.GetRootAccess()
+		if c.node.AdministratorsOnly(v) {
+			access += ", only administrators create files"
+		}
+		line = append(line, output.Cell{Text: access, Style: output.Faint})
 	}
 	return line
 }

@@ -6,6 +6,7 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // Users are the pods, persistent volumes and drivers that use a volume or a share, as the paths of
@@ -24,6 +25,19 @@ func (u Users) Members() output.Object {
 // Users returns the users of a volume.
 func (n Node) Users(v *extensionv1.Volume) Users {
 	return usersOf(append(n.LinksTo(v), v.GetMountPaths()...))
+}
+
+// AdministratorsOnly reports whether pods use a volume in whose root only administrators can create files, as after a format by
+// Windows. It is not known if the server does not say who has access.
+func (n Node) AdministratorsOnly(v *extensionv1.Volume) bool {
+	if len(n.Users(v).Pods) == 0 {
+		return false
+	}
+	if v.GetRootAccess() == "default" {
+		return true
+	}
+	list, err := sddl.Parse(v.GetRootAccess())
+	return err == nil && !list.Allows(sddl.AddFile, sddl.Users, sddl.AuthenticatedUsers, sddl.Everyone)
 }
 
 func usersOf(paths []string) Users {
