@@ -140,20 +140,13 @@ test-whole: ## Run whole sweeps, drivers' modules that use ours, and with the ol
 .PHONY: test-all
 test-all: ## Run every test that needs no Windows, as CI does
 	$(MAKE) test RACE=-race SHUFFLE=on
-	$(MAKE) test-whole fuzz test-browser test-clients test-wine simulate attack SHUFFLE=on RACE=-race
+	$(MAKE) test-whole test-browser test-clients test-wine simulate attack SHUFFLE=on RACE=-race
 
 # One package after the other, so that each test says at once how far it is. A package takes
 # minutes; the limit is for a machine whose host takes its processors away.
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./v2/test/wine/...
-	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' $(MAKE) test-wine-links)
-
-# With the Wine of CSI_PROXY_WINE, which has to store links.
-.PHONY: test-wine-links
-test-wine-links: build ## Run under Wine 11 what Wine 10 cannot: links, mounted folders, files of volumes
-	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts|TestVerify)$$' ./v2/test/wine
-	$(GO) test -tags=wine -count=1 -v -timeout=40m ./v2/test/wine/suite -links
 
 # Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED
 # is set. SCREENSHOTS=DIR keeps pictures of the pages.
@@ -205,7 +198,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code that our modules 
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
 
-# The benchmark binaries run one after the other. Without Wine, its part is left out. Wine 11, if CSI_PROXY_WINE11 names
+# The benchmark binaries run one after the other. Without Wine, its part is left out. Wine 11, if CSI_PROXY_WINE names
 # one, resolves names as Windows does; Wine 10 opens a handle for each question about a file.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
@@ -214,7 +207,7 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the fig
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
 		{ cat $(BENCH_OUTPUT)/native.txt; exit 1; }
-	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' )$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
+	$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 
 .PHONY: report

@@ -8,7 +8,7 @@ import (
 )
 
 // RequiredVariable is the environment variable that makes tests fail where Wine cannot be
-// had. CI sets it, or CI, so that skipped tests do not look like passed ones.
+// had, and with the value links where Wine stores none. CI sets it, or CI, so that skipped tests do not look like passed ones.
 const RequiredVariable = "CSI_PROXY_WINE_REQUIRED"
 
 // Need is Install for tests. It skips those for which Wine cannot be installed, as without

@@ -15,7 +15,6 @@ import (
 // TestControl changes the node of csi-proxy-sim.exe with csi-proxyctl.exe while it runs, as the
 // recipe for drivers under Wine in docs/winsim.md does.
 func TestControl(t *testing.T) {
-	notForLinks(t)
 	const kubelet = `C:\var\lib\kubelet`
 	p := open(t)
 	install(t, p, "csi-proxy-sim.exe", "csi-proxyctl.exe")

@@ -14,7 +14,6 @@ import (
 // TestCtl installs csi-proxy.exe as a service with csi-proxyctl.exe, upgrades it, lets an
 // upgrade fail, and removes it.
 func TestCtl(t *testing.T) {
-	notForLinks(t)
 	p := open(t)
 	install(t, p, "csi-proxy.exe", "csi-proxyctl.exe")
 	program, err := os.ReadFile(p.Path(`C:\csi-proxy.exe`))

@@ -19,9 +19,6 @@ func TestDaemon(t *testing.T) {
 	compile(t, p, "./v2/test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy.exe`)
 	args := []string{"-test.skip=^TestAttack$"}
-	if *onlyLinks {
-		args = []string{"-test.run=^TestConformance_Filesystem$"}
-	}
 	if p.links {
 		args = append(args, "-links", "-volume="+dataVolume)
 	}
@@ -30,7 +27,6 @@ func TestDaemon(t *testing.T) {
 
 // TestAttacks attacks csi-proxy.exe on its pipes, as test/attack does csi-proxy-sim on its sockets.
 func TestAttacks(t *testing.T) {
-	notForLinks(t)
 	p := open(t)
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./v2/test/wine/daemon")

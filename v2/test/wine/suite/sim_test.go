@@ -13,7 +13,6 @@ import (
 // groups over the emulated node on named pipes, with the clients of all versions. The suite
 // pulls disks and lets servers hang, for which it needs the node in its own process.
 func TestSim(t *testing.T) {
-	notForLinks(t)
 	p := open(t)
 	install(t, p, "csi-proxy-sim.exe", "csi-proxyctl.exe")
 	compile(t, p, "./v2/cmd/pkg/serve", "./v2/test/wine/daemon")

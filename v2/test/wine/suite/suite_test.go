@@ -12,7 +12,6 @@ package suite
 import (
 	"context"
 	"errors"
-	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,17 +26,6 @@ import (
 func TestMain(m *testing.M) {
 	prefix.CloseOnSignal()
 	m.Run()
-}
-
-// onlyLinks is for a second run, on a Wine with links.
-var onlyLinks = flag.Bool("links", false, "run only what needs a Wine that stores links, and fail if this one does not")
-
-// notForLinks skips a test in a run for links.
-func notForLinks(t *testing.T) {
-	t.Helper()
-	if *onlyLinks {
-		t.Skip("it does not depend on links")
-	}
 }
 
 // timeLimit is for one test binary that hangs. Most take seconds, the longest 100 s; that one needed more than 8
@@ -72,7 +60,7 @@ func open(t *testing.T) *machine {
 	switch {
 	case err != nil:
 		t.Fatal(err)
-	case *onlyLinks && !links:
+	case !links && os.Getenv(prefix.RequiredVariable) == "links":
 		t.Fatalf("this Wine stores no links; %s has to name one that does", prefix.WineVariable)
 	case links:
 		// As on Windows, files can be found by the names of volumes: of drive C:, whose last byte is the letter in

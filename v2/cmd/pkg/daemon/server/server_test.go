@@ -403,7 +403,7 @@ func TestRun_SilentConnectionIsClosed(t *testing.T) {
 
 // TestRun_HalfAGreeting does not hold up the stop either.
 func TestRun_HalfAGreeting(t *testing.T) {
-	r := start(t, always)
+	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = time.Second })
 	for range 20 {
 		if _, err := io.WriteString(r.rawConn(), "PRI * HTTP/2.0\r\n"); err != nil {
 			t.Fatal(err)
