@@ -164,7 +164,7 @@ func configure(host smbapi.HostAPI, request *NewSMBGlobalMappingRequest) (_ smba
 // LinksGone removes the mappings whose removal waits for links at or below a local path, if no
 // link uses them any more. It does nothing if the host is not a smbapi.Extended. Pass it to
 // filesystem.OnRemove if your driver asks for the removal of a mapping before it removes its
-// link. With an empty path it tries all removals that wait, or have failed: the daemon does so once a minute.
+// link.
 func (s *SMB) LinksGone(ctx context.Context, path string) {
 	h, err := hostctx.Begin(ctx, "unmap unused shares", s.host, &struct{}{})
 	if err != nil {

@@ -52,10 +52,6 @@ const recheckPause = time.Minute
 // unlinkedPause is from one look at unlinked mounts to the next. Three of them show that a volume was gone for a minute.
 const unlinkedPause = 30 * time.Second
 
-// unusedPause is from one attempt to remove the mappings that no link uses any more to the next: one that has failed is not
-// asked for again.
-const unusedPause = time.Minute
-
 // StaleObserver learns what was found about stale mounts. Calls may be concurrent.
 type StaleObserver interface {
 	// StaleMounts is called after each look.

@@ -18,7 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -120,10 +119,6 @@ func Serve(ctx context.Context, cfg Config) error {
 				background.Go(func() { repeat(ctx, "look whether volumes are back", recheckPause, h.Recheck, time.After) })
 			}
 			background.Go(func() { repeat(ctx, "look at unlinked mounts", unlinkedPause, whole.RemoveUnlinked, time.After) })
-			if shares, ok := services.SMB.(*smb.SMB); ok {
-				unused := func(ctx context.Context) error { shares.LinksGone(ctx, ""); return nil }
-				background.Go(func() { repeat(ctx, "remove unused mappings", unusedPause, unused, time.After) })
-			}
 			if services.Healer != nil && cfg.Heal != "" && cfg.Heal != HealOff {
 				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
 			}

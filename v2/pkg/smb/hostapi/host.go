@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -38,6 +39,7 @@ type machineState struct {
 	mappings mappings
 	links    links
 	scans    scans
+	trying   atomic.Bool // see tryLater
 }
 
 // change is a change of a server's mappings, or of links to its shares. Windows has one

@@ -55,7 +55,7 @@ type Extended interface {
 	MapSMBShare(remotePath, localPath, username, password string) error
 	// RemoveSMBGlobalMappingExcept disconnects the machine from a share, unless a link uses it that is not at localPath.
 	RemoveSMBGlobalMappingExcept(remotePath, localPath string) error
-	// LinksGone removes the mappings whose removal waits for links at or below a local path, or for any if it is empty, if
+	// LinksGone removes the mappings whose removal waits for links at or below a local path, if
 	// no link uses them any more. It never fails, and takes at most a few seconds.
 	LinksGone(path string)
 

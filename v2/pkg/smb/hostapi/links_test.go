@@ -423,11 +423,22 @@ func TestLinksGone(t *testing.T) {
 	gone(stage2) // still there
 	wantMapped(t, node, share, true)
 	must(t, node.RemoveAll(stage2))
-	inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Error: 53})
 	gone(work + `\plugins`)
-	wantMapped(t, node, share, true)
-	gone("") // the daemon's, once a minute
 	wantMapped(t, node, share, false)
+}
+
+// TestLinksGone_Later: a removal that fails is tried again, without a call.
+func TestLinksGone_Later(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
+		inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 2, Error: 53})
+		host.(smbapi.Extended).LinksGone(stage)
+		wantMapped(t, node, share, true)
+		time.Sleep(150 * time.Second)
+		wantMapped(t, node, share, false)
+	})
 }
 
 // TestLinksGone_Hangs: a server that does not answer delays the caller for five seconds, and the

@@ -29,6 +29,7 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 				return ctx.Err()
 			}
 			h.state.links.postponeRemoval(remote)
+			h.tryLater(ctx)
 			if last, _ := h.state.scans.last(h.limits.String()); except != "" && last.passes(h.m.Elapsed()) { // its caller repeats the call
 				return winerr.As(winerr.Unavailable, opUnmap, share, err, "it is not known which links use it; try again")
 			}
@@ -115,6 +116,23 @@ func (h host) linksGone(ctx context.Context, path string) {
 	})
 }
 
+// retryPause is from one attempt to remove what could not be removed to the next. Its callers do not ask again.
+const retryPause = time.Minute
+
+// tryLater carries out the removals that wait, again and again until none is left. It does not wait for them.
+func (h host) tryLater(ctx context.Context) {
+	if h.state.trying.Swap(true) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	time.AfterFunc(retryPause, func() {
+		h.linksGone(ctx, "")
+		if h.state.trying.Store(false); len(h.state.links.postponedBelow("")) > 0 {
+			h.tryLater(ctx)
+		}
+	})
+}
+
 // removeUnused removes a mapping whose removal is postponed, if no link uses it. It never fails.
 func (h host) removeUnused(ctx context.Context, share string) {
 	remote, err := unc.Parse(opUnmap, share)
@@ -131,6 +149,7 @@ func (h host) dropUnlinked(ctx context.Context, remote unc.Path) {
 	}
 	if err := h.drop(ctx, share); err != nil {
 		klog.FromContext(ctx).Info("Could not remove the unused mapping of a share", "share", share, "error", err)
+		h.tryLater(ctx)
 		return
 	}
 	h.state.links.cancelRemoval(remote)
