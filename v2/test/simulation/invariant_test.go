@@ -75,6 +75,9 @@ func (r *run) ask(q *question) {
 	q.ctx, q.cancel = context.WithTimeout(context.Background(), callLimit)
 	q.began, q.troubled, q.mounted = time.Now(), q.volume.troubled, !r.empty(q.volume.staging())
 	r.asked = append(r.asked, q)
+	if q.verb == "stage" { // Unstage waits again then
+		q.volume.stagedAt = time.Now()
+	}
 	q.volume.saidGone.Store(false)
 }
 
@@ -113,7 +116,7 @@ func (r *run) answered(q *question, err error) {
 	case v.troubled == 0:
 		r.fail(invariant5, "%s %s failed, and nothing befell it: %v", q.verb, v.name, err)
 	}
-	if bad := min(since(v.badAt), since(r.befell)); q.verb == "unstage" && err != nil && bad > badLimit {
+	if bad := min(since(v.badAt), since(r.befell), since(v.stagedAt)); q.verb == "unstage" && err != nil && bad > badLimit {
 		r.fail(invariant5, "%s cannot be unstaged although its disk has failed or hung for %s: %v", v.name, bad, err)
 	}
 	if _, here := r.here(v.serial); v.saidGone.Load() && here && q.mounted && q.troubled == v.troubled {
@@ -130,7 +133,7 @@ func (r *run) answered(q *question, err error) {
 		v.pods[p].uses = true
 		r.shows(v, v.targetPath(p), well)
 	case "unstage":
-		r.unstaged(v, well)
+		r.unstaged(v, well && (q.mounted || !v.left)) // what has come back at another place may be a copy
 	case "expand":
 		if d, _ := r.disk(v.serial); well && len(d.Partitions) > 0 && d.Partitions[len(d.Partitions)-1].Size < v.size-64*winsim.MiB {
 			r.fail(invariant7, "%s was expanded to %s, want %s", v.name, d.Partitions[len(d.Partitions)-1].Size, v.size)

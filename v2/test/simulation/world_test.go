@@ -57,6 +57,7 @@ type volume struct {
 	hungAt    time.Time
 	hungFor   time.Duration // at most
 	badAt     time.Time     // since when its disk hangs or fails
+	stagedAt  time.Time     // for the last time, or attempted
 	troubled  int           // counts what befell it
 	random    *rand.Rand    // of its life
 
