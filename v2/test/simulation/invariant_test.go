@@ -33,6 +33,23 @@ const (
 	healthyTime = 30 * time.Second
 )
 
+// byNumber is a limit, not a fault: the published calls name a disk by its number, and nothing in them says which disk a
+// driver means. If a disk leaves between the question of such a driver for the number and its call, the call is about the
+// disk that has the number then. Drivers that use the mounter say it.
+const byNumber = "; its driver knows disks by number, and the disk has left"
+
+// limit returns byNumber if all these verbs are of such drivers, whose disks have left.
+func (r *run) limit(verbs ...string) string {
+	for _, verb := range verbs {
+		if !slices.ContainsFunc(r.world.volumes, func(v *volume) bool {
+			return !v.isMounters() && v.left && v.name == volumeOf(verb)
+		}) {
+			return ""
+		}
+	}
+	return byNumber
+}
+
 // readVerb is the verb of csi-proxyctl. It and stats only read.
 const readVerb = "read node"
 
