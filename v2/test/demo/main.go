@@ -1,5 +1,5 @@
-// Demo starts csi-proxy-sim, an emulated Windows node, takes volumes through their lives with the clients of version v1,
-// and asks csi-proxyctl for what must be refused. It checks every answer and exits with code 1 at the first wrong one.
+// Demo starts csi-proxy-sim, an emulated Windows node, and takes volumes through their lives with csi-proxyctl. It checks
+// every answer and exits with code 1 at the first wrong one.
 package main
 
 import (
@@ -17,30 +17,84 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve/life"
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 )
 
-// parts are what the demo shows: titles, the life of a volume each, and commands with their input. Answer and result
-// contain want. Anybody who can create a pod can shape requests, so each is checked.
+// parts are what the demo shows: titles, and commands with their input. Each answer contains want. VOLUME is the volume
+// that the last list has named. Anybody who can create a pod can shape requests, so what must be refused is tried, too.
 var parts = []struct {
-	title, want string
-	life        life.Life
-	commands    []command
+	title    string
+	commands []command
 }{
-	{"A volume on a disk, which grows meanwhile", "24.0 GiB", life.OnDisk(3), []command{
+	{"A volume on a disk, which grows meanwhile", slices.Concat([]command{
+		{"disk list", "", "WINSIM0003"},
+		{"disk online 3", "", "online"},
+		{"disk partition 3", "", "partitioned"},
+		{"volume list --disk 3 -o name", "", ""},
+	}, volume, []command{
+		{"disk rescan", "", "rescanned"},
+		{"volume resize VOLUME max", "", "resized"},
+		{"volume stats VOLUME", "", "of 24.0 GiB"},
+	}, unstage, []command{
+		{"disk offline 3 --yes", "", "offline"},
 		{"disk partition 0", "", "PermissionDenied"},
 		{`fs mkdir C:\Windows\System32\x`, "", "PermissionDenied"},
 		{`fs mkdir C:\var\lib\kubelet\pods\..\..\x`, "", "InvalidArgument"},
-	}},
-	{"A volume on the disk of an iSCSI target", "2.0 GiB", life.OnTarget("10.0.0.10", target, "winsim", "winsim-secret-1"), []command{
-		{"iscsi connect 10.0.0.10 " + target + " --auth chap --user winsim --secret-stdin", "wrong-secret-12", "PermissionDenied"},
-	}},
-	{"A volume on an SMB share", "a link", life.OnShare(`\\files\data`, "csi", "csi-Pa55"), []command{
+	})},
+	{"A volume on the disk of an iSCSI target", slices.Concat([]command{
+		{"iscsi portal add 10.0.0.10", "", "added"},
+		{"iscsi portal discover 10.0.0.10", "", target},
+		{connect, "wrong-secret-12", "PermissionDenied"},
+		{connect, "winsim-secret-1", "connected"},
+		{"iscsi disks 10.0.0.10 " + target, "", "4"},
+		{"disk online 4", "", "online"},
+		{"disk partition 4", "", "partitioned"},
+		{"volume list --disk 4 -o name", "", ""},
+	}, volume, unstage, []command{
+		{"iscsi disconnect 10.0.0.10 " + target, "", "disconnected"},
+	})},
+	{"A volume on an SMB share", slices.Concat([]command{
+		{`smb map \\files\data --user csi --password-stdin --link ` + staged, "csi-Pa55", "mapped"},
+	}, publish, unpublish, []command{
+		{"fs rmdir " + staged, "", "removed"},
+		{`smb unmap \\files\data`, "", "unmapped"},
 		{`smb map \\files\data --user csi --password-stdin`, "wrong", "PermissionDenied"},
 		{`smb map \\localhost\C$ --user csi --password-stdin`, "csi-Pa55", "PermissionDenied"},
-	}},
-	{"The node afterwards", "", life.Life{}, []command{{"node", "", "no problems"}}},
+	})},
+	{"The node afterwards", []command{{"node", "", "no problems"}}},
 }
+
+const (
+	staged  = `C:\var\lib\kubelet\plugins\life`
+	pod     = `C:\var\lib\kubelet\pods\life`
+	connect = "iscsi connect 10.0.0.10 " + target + " --auth chap --user winsim --secret-stdin"
+)
+
+// What every volume goes through.
+var (
+	volume = slices.Concat([]command{
+		{"volume format VOLUME --yes", "", "formatted"},
+		{"volume mount VOLUME " + staged, "", "mounted"},
+		{"volume of-path " + staged, "", "VOLUME"},
+	}, publish, []command{
+		{"volume flush VOLUME", "", "flushed"},
+		{"volume format VOLUME --yes", "", "formatted"}, // keeps it
+	})
+	publish = []command{
+		{"fs mkdir " + pod, "", "created"},
+		{"fs link " + staged + " " + pod + `\volume`, "", "linked"},
+		{"fs is-link " + pod + `\volume`, "", "true"},
+	}
+	unpublish = []command{
+		{"fs rmdir --yes " + pod + `\volume`, "", "removed"},
+		{"fs rmdir --yes " + pod, "", "removed"},
+	}
+	unstage = slices.Concat(unpublish, []command{
+		{"volume unmount VOLUME " + staged, "", "unmounted"},
+		{"fs rmdir " + staged, "", "removed"},
+	})
+)
 
 type command struct{ line, input, want string }
 
@@ -95,29 +149,21 @@ func demonstrate(ctx context.Context, bin string) error {
 func show(ctx context.Context, ctl string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	clients, closeAll, err := life.Dial(ctx, "")
-	defer closeAll()
+	conn, err := client.Connect(ctx, "disk", apiversion.NewVersionOrPanic("v1"), client.WithWait())
 	if err != nil {
 		return err
 	}
+	_ = conn.Close() // the node serves
 	for _, part := range parts {
 		fmt.Printf("\n%s\n", part.title)
-		var results strings.Builder
-		for _, step := range slices.Concat(part.life.Begin, part.life.End) {
-			began := time.Now()
-			result, err := step.Do(ctx, clients)
-			if err != nil {
-				return fmt.Errorf("%s: %w", step.Name, err)
-			}
-			fmt.Printf("%-40s %-15s %9.1f ms\n", step.Name, result, float64(time.Since(began).Microseconds())/1000)
-			fmt.Fprintln(&results, result)
-		}
-		if !strings.Contains(results.String(), part.want) {
-			return fmt.Errorf("%s: no result is %q", part.title, part.want)
-		}
+		volume := ""
 		for _, c := range part.commands {
-			if err := c.run(ctx, ctl); err != nil {
+			answer, err := c.run(ctx, ctl, volume)
+			if err != nil {
 				return err
+			}
+			if strings.HasSuffix(c.line, "-o name") {
+				volume = strings.TrimSpace(answer)
 			}
 		}
 	}
@@ -125,14 +171,16 @@ func show(ctx context.Context, ctl string) error {
 }
 
 // run runs csi-proxyctl, and checks its answer.
-func (c command) run(ctx context.Context, ctl string) error {
+func (c command) run(ctx context.Context, ctl, volume string) (string, error) {
+	named := strings.NewReplacer("VOLUME", volume)
+	c.line, c.want = named.Replace(c.line), named.Replace(c.want)
 	fmt.Printf("\n$ csi-proxyctl %s\n", c.line)
 	cmd := exec.CommandContext(ctx, ctl, strings.Fields(c.line)...) //nolint:gosec // one of parts
 	cmd.Stdin = strings.NewReader(c.input)
 	answer, err := cmd.CombinedOutput()
 	fmt.Printf("%s", answer)
 	if ctx.Err() != nil || !strings.Contains(strings.ReplaceAll(string(answer), "\r", ""), c.want) {
-		return errors.Join(fmt.Errorf("%s: the answer has no %q", c.line, c.want), err, ctx.Err())
+		return "", errors.Join(fmt.Errorf("%s: the answer has no %q", c.line, c.want), err, ctx.Err())
 	}
-	return nil
+	return string(answer), nil
 }

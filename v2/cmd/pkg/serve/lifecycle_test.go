@@ -1,10 +1,13 @@
 package serve_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -24,7 +27,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve/life"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -64,18 +66,16 @@ func TestLifecycle(t *testing.T) {
 				dir := run(t, node, "disk/"+d.name, "volume/"+v.name, "filesystem/v1")
 				disks := dialRemote(t, d.newClient, dir, "disk", d.name)
 				wantDisks(t, disks, 4)
-				l := &liveVolume{t: t, clients: life.Clients{
-					Disk:   diskv1.NewDiskClient(olderVersion{disks}),
-					Volume: volumev1.NewVolumeClient(olderVersion{dialRemote(t, v.newClient, dir, "volume", v.name)}),
-					Files:  files(t, dir),
-				}}
-				once := life.OnDisk(1)
-				l.take(once.Begin)
-				must(t, node.WriteFile(life.Published+`\file`, "data"))
+				l := &liveVolume{
+					t: t, disk: diskv1.NewDiskClient(olderVersion{disks}), files: files(t, dir),
+					volume: volumev1.NewVolumeClient(olderVersion{dialRemote(t, v.newClient, dir, "volume", v.name)}),
+				}
+				l.begin()
+				must(t, node.WriteFile(published+`\file`, "data"))
 				must(t, node.GrowDisk(1, 12*winsim.GiB))
-				l.take(once.End)
-				l.take(once.Begin) // on another day, and nothing is lost
-				if content, err := node.ReadFile(life.Published + `\file`); err != nil || content != "data" {
+				l.end()
+				l.begin() // on another day, and nothing is lost
+				if content, err := node.ReadFile(published + `\file`); err != nil || content != "data" {
 					t.Errorf("content after the next mount: %q, %v", content, err)
 				}
 			})
@@ -83,37 +83,91 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// liveVolume is a volume that is taken through its life.
+// liveVolume is the volume of disk 1, which is taken through its life.
 type liveVolume struct {
-	t       *testing.T
-	clients life.Clients
+	t      *testing.T
+	disk   diskv1.DiskClient
+	volume volumev1.VolumeClient
+	files  filesystemv1.FilesystemClient
+	id     string
 }
 
-// take takes steps twice each, if the version has their calls.
-func (l *liveVolume) take(steps []life.Step) {
+// Where it is staged and published.
+const (
+	staged    = `C:\var\lib\kubelet\plugins\life`
+	published = `C:\var\lib\kubelet\pods\life`
+)
+
+// twice makes a call twice, if the version has it. It fails unless the answer is good.
+func twice[Request, Response any](
+	l *liveVolume, call func(context.Context, *Request, ...grpc.CallOption) (*Response, error), request *Request, good func(*Response) bool,
+) {
 	l.t.Helper()
-	for _, step := range steps {
-		for range 2 {
-			if _, err := step.Do(l.t.Context(), l.clients); err != nil && !errors.Is(err, errNoMethod) {
-				l.t.Fatalf("%s: %v", step.Name, err)
-			}
+	for range 2 {
+		switch out, err := call(l.t.Context(), request); {
+		case errors.Is(err, errNoMethod):
+		case err != nil:
+			l.t.Fatal(err)
+		case good != nil && !good(out):
+			l.t.Fatalf("%T: got %v", request, out)
 		}
 	}
+}
+
+// begin is until a pod can use it.
+func (l *liveVolume) begin() {
+	l.t.Helper()
+	l.setOnline(true)
+	twice(l, l.disk.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: 1}, nil)
+	twice(l, l.volume.ListVolumesOnDisk, &volumev1.ListVolumesOnDiskRequest{DiskNumber: 1}, func(out *volumev1.ListVolumesOnDiskResponse) bool {
+		l.id = strings.Join(out.VolumeIds, " ")
+		return len(out.VolumeIds) == 1
+	})
+	l.format()
+	twice(l, l.volume.MountVolume, &volumev1.MountVolumeRequest{VolumeId: l.id, TargetPath: staged}, nil)
+	twice(l, l.volume.GetVolumeIDFromTargetPath, &volumev1.GetVolumeIDFromTargetPathRequest{TargetPath: staged},
+		func(out *volumev1.GetVolumeIDFromTargetPathResponse) bool { return out.VolumeId == l.id })
+	twice(l, l.files.CreateSymlink, &filesystemv1.CreateSymlinkRequest{SourcePath: staged, TargetPath: published}, nil)
+	twice(l, l.files.IsSymlink, &filesystemv1.IsSymlinkRequest{Path: published}, (*filesystemv1.IsSymlinkResponse).GetIsSymlink)
+}
+
+// end is after the pod.
+func (l *liveVolume) end() {
+	l.t.Helper()
+	twice(l, l.volume.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: l.id}, nil)
+	twice(l, l.disk.Rescan, &diskv1.RescanRequest{}, nil)
+	twice(l, l.volume.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: l.id}, nil)
+	const size, reserved = int64(12 * winsim.GiB), 64 << 20 // which tables and reserved partitions may take
+	twice(l, l.volume.GetVolumeStats, &volumev1.GetVolumeStatsRequest{VolumeId: l.id}, func(out *volumev1.GetVolumeStatsResponse) bool {
+		return out.TotalBytes > size-reserved && out.TotalBytes <= size && out.UsedBytes > 0 && out.UsedBytes <= out.TotalBytes
+	})
+	twice(l, l.disk.GetDiskStats, &diskv1.GetDiskStatsRequest{DiskNumber: 1}, func(out *diskv1.GetDiskStatsResponse) bool { return out.TotalBytes == size })
+	l.format() // keeps it
+	for _, path := range []string{published, staged} {
+		if path == staged {
+			twice(l, l.volume.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: l.id, TargetPath: staged}, nil)
+		}
+		twice(l, l.files.Rmdir, &filesystemv1.RmdirRequest{Path: path, Force: true}, nil)
+		twice(l, l.files.PathExists, &filesystemv1.PathExistsRequest{Path: path}, func(out *filesystemv1.PathExistsResponse) bool { return !out.Exists })
+	}
+	l.setOnline(false)
+}
+
+func (l *liveVolume) setOnline(online bool) {
+	l.t.Helper()
+	twice(l, l.disk.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: 1, IsOnline: online}, nil)
+	twice(l, l.disk.GetDiskState, &diskv1.GetDiskStateRequest{DiskNumber: 1}, func(out *diskv1.GetDiskStateResponse) bool { return out.IsOnline == online })
+}
+
+func (l *liveVolume) format() {
+	l.t.Helper()
+	twice(l, l.volume.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: l.id}, nil)
+	twice(l, l.volume.IsVolumeFormatted, &volumev1.IsVolumeFormattedRequest{VolumeId: l.id}, (*volumev1.IsVolumeFormattedResponse).GetFormatted)
 }
 
 func files(t *testing.T, dir string) filesystemv1.FilesystemClient {
 	t.Helper()
 	return filesystemv1.NewFilesystemClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"}))
-}
-
-// onV1 has clients of disk, volume and filesystem in version v1.
-func onV1(t *testing.T, dir string) *liveVolume {
-	t.Helper()
-	return &liveVolume{t: t, clients: life.Clients{
-		Disk:   diskv1.NewDiskClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"})),
-		Volume: volumev1.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"})),
-		Files:  files(t, dir),
-	}}
 }
 
 // wantDisks checks what a version lists.
@@ -144,14 +198,14 @@ func TestFormatOver(t *testing.T) {
 		t.Run(fmt.Sprint(over), func(t *testing.T) {
 			node := newNode(t)
 			dir := runWith(t, node, serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1"}}, FormatOver: over})
-			l := onV1(t, dir)
-			l.take(life.OnDisk(1).Begin)
-			must(t, node.WriteFile(life.Published+`\file`, "data"))
-			info, err := node.DiskInfo(1)
-			must(t, err)
-			_, err = l.clients.Volume.FormatVolume(t.Context(), &volumev1.FormatVolumeRequest{VolumeId: info.Partitions[len(info.Partitions)-1].Volume.ID})
-			must(t, err)
-			if kept := node.Exists(life.Staged + `\file`); kept == over {
+			l := &liveVolume{
+				t: t, disk: diskv1.NewDiskClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"})), files: files(t, dir),
+				volume: volumev1.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"})),
+			}
+			l.begin()
+			must(t, node.WriteFile(published+`\file`, "data"))
+			l.format()
+			if kept := node.Exists(staged + `\file`); kept == over {
 				t.Errorf("with FormatOver %v the content is kept: %v", over, kept)
 			}
 		})

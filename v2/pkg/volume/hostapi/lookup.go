@@ -70,7 +70,7 @@ func (h host) unlessGone(ctx context.Context, op, targetPath string, id win.Volu
 	case err != nil:
 		return "", winerr.Wrap(op, targetPath, err)
 	case gone:
-		return "", notMounted(op, targetPath, "the volume %s is gone, and so is its disk", id)
+		return "", notMounted(op, targetPath, "the volume %s is gone, and so is its disk: %w", id, winerr.NoSuchDevice)
 	}
 	return string(id), nil
 }

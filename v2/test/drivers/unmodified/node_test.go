@@ -213,21 +213,15 @@ func (n *node) fingerprint(t *testing.T, disk int) string {
 	t.Helper()
 	output := n.ctl(t, "sim", "show", "-o", "json")
 	var found struct {
-		Disks []struct {
-			Number      int
-			Fingerprint string
-		}
+		Fingerprints map[int]string
 	}
 	if err := json.Unmarshal([]byte(output), &found); err != nil {
 		t.Fatalf("csi-proxyctl sim show: %v\n%s", err, output)
 	}
-	for _, d := range found.Disks {
-		if d.Number == disk && d.Fingerprint != "" {
-			return d.Fingerprint
-		}
+	if found.Fingerprints[disk] == "" {
+		t.Fatalf("disk %d has no fingerprint:\n%s", disk, output)
 	}
-	t.Fatalf("disk %d has no fingerprint:\n%s", disk, output)
-	return ""
+	return found.Fingerprints[disk]
 }
 
 // linked reports whether a link of the node is one for the driver, too. Where Wine has no links, up to

@@ -44,7 +44,7 @@ func TestControl(t *testing.T) {
 		{`sim mkdir \\srv.example\share\dir`, "created"},
 		{`smb map \\srv.example\share --user u --password-file C:\secret.txt --link ` + kubelet + `\plugins\share`, "mapped"},
 		{"sim reboot", "node: restarted"},
-		{"sim show", "srv.example  up"}, // its mapping was not persistent
+		{"sim show", "name: srv.example"},
 		{"disk stats 4", "2.0 GiB"},
 	} {
 		output, failed := ctl(t, p, strings.Fields(step.args)...)

@@ -29,11 +29,21 @@ They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
   csi-proxyctl disk rescan`,
 	},
 		a.leaf(page{
-			use:     "show",
-			short:   "Show the disks, servers and mappings of the emulated node",
-			long:    "Show the disks, servers and mappings of the emulated node (Describe), as they are outside Windows: sizes on the backend, failures, servers that are down.",
+			use:   "show",
+			short: "Show the emulated node",
+			long: `Show the emulated node (Describe) in the words of its model, as it is outside Windows: sizes on the
+backend, failures, servers that are down, and hashes of what is on the disks.`,
 			example: "  csi-proxyctl sim show\n  csi-proxyctl sim show -o json",
-		}, 0, simShow),
+		}, 0, func(ctx context.Context, s *session, _ []string) error {
+			described, err := s.client.Emulated(ctx)
+			if err != nil {
+				return err
+			}
+			if !s.Format.ForScripts() {
+				s.Format = output.YAML
+			}
+			return s.Value(json.RawMessage(described), nil)
+		}),
 		a.simAttach(), a.simClone(),
 		a.simChange(page{
 			use:     "detach DISK",

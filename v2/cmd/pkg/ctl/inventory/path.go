@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"errors"
-	"strings"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
@@ -11,10 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 )
-
-// goneVolume is in the error of a path whose volume is gone with its disk. Otherwise it is that of a path where nothing
-// is mounted.
-const goneVolume = "is gone, and so is its disk"
 
 const staleAdvice = "bring its disk online, or remove it with csi-proxyctl fs rmdir PATH"
 
@@ -39,14 +34,17 @@ func (s Source) path(ctx context.Context, path string) Path {
 		}
 		return found
 	}
-	switch {
-	case strings.Contains(err.Error(), goneVolume):
+	switch code, _ := failure.WindowsCode(err); {
+	case errors.As(err, new(*endpoint.UnreachableError)):
+		warn(problem.Unsuitable, Reason(err), "")
+		return found
+	case code == 433: // ERROR_NO_SUCH_DEVICE
 		warn(problem.StaleMount, "stale: its volume is gone", staleAdvice)
 		return found
 	case !exists.GetExists():
 		warn(problem.Unsuitable, "not found", "check the path")
 		return found
-	case dangling(err):
+	case code == 2 || code == 3: // ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND: a link whose target does not exist
 		warn(problem.StaleMount, "stale: "+Reason(err), staleAdvice)
 		return found
 	}
@@ -65,11 +63,4 @@ func (s Source) alive(ctx context.Context, path string) bool {
 	var link filesystemv2alpha1.IsSymlinkResponse
 	err := s.Client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link)
 	return err != nil || link.GetIsSymlink()
-}
-
-// dangling reports whether a path is a link whose target does not exist: ERROR_FILE_NOT_FOUND or ERROR_PATH_NOT_FOUND. A
-// path that is not a link has another code.
-func dangling(err error) bool {
-	code, _ := failure.WindowsCode(err)
-	return code == 2 || code == 3
 }
