@@ -84,17 +84,20 @@ func (v volumes) WriteVolumeCache(ctx context.Context, in *volume.WriteVolumeCac
 }
 
 func (v volumes) Health(ctx context.Context, id string) (volume.Health, error) {
-	condition, err := extended(ctx, extensionv1.NewVolumeHealthClient(v.vols).CheckVolume, &extensionv1.Volume{Id: id},
+	found, err := extended(ctx, extensionv1.NewVolumeHealthClient(v.vols).CheckVolume, &extensionv1.Volume{Id: id},
 		missing{"get health of volume", id, "a service for it", ""})
 	if err != nil {
 		return volume.Health{}, err
 	}
-	health := volume.Health{
-		FileSystem: condition.Volume.GetFileSystem(), ReadOnly: condition.Volume.GetReadOnly(), Dirty: condition.Volume.GetDirty(),
-		Damage: volumeapi.Damage(condition.Volume.GetDamage()), Unknown: condition.Unknown,
+	var health volume.Health
+	for _, is := range found.Volumes {
+		health.FileSystem, health.ReadOnly, health.Dirty, health.Damage = is.FileSystem, is.GetReadOnly(), is.GetDirty(), volumeapi.Damage(is.Damage)
+		for _, p := range is.Problems {
+			health.Unknown = append(health.Unknown, p.Text)
+		}
 	}
-	for _, disk := range condition.Disks {
-		health.Disks = append(health.Disks, volumeapi.DiskHealth{Number: disk.GetNumber(), State: disk.Health, Reason: disk.HealthReason})
+	for _, d := range found.Disks {
+		health.Disks = append(health.Disks, volumeapi.DiskHealth{Number: d.GetNumber(), State: d.Health, Reason: d.HealthReason})
 	}
 	return health, nil
 }

@@ -1449,75 +1449,6 @@ func (x *Session) GetProblems() []*Problem {
 	return nil
 }
 
-// VolumeCondition is what Windows knows of a volume and its disks.
-type VolumeCondition struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Volume        *Volume                `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"`     // its id, file_system, read_only, dirty, damage and disks
-	Disks         []*Disk                `protobuf:"bytes,2,rep,name=disks,proto3" json:"disks,omitempty"`       // their number, health and health_reason
-	Problems      []string               `protobuf:"bytes,3,rep,name=problems,proto3" json:"problems,omitempty"` // what is wrong; without any, and with nothing unknown, the volume is well
-	Unknown       []string               `protobuf:"bytes,4,rep,name=unknown,proto3" json:"unknown,omitempty"`   // what could not be found out, and why
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *VolumeCondition) Reset() {
-	*x = VolumeCondition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *VolumeCondition) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*VolumeCondition) ProtoMessage() {}
-
-func (x *VolumeCondition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use VolumeCondition.ProtoReflect.Descriptor instead.
-func (*VolumeCondition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *VolumeCondition) GetVolume() *Volume {
-	if x != nil {
-		return x.Volume
-	}
-	return nil
-}
-
-func (x *VolumeCondition) GetDisks() []*Disk {
-	if x != nil {
-		return x.Disks
-	}
-	return nil
-}
-
-func (x *VolumeCondition) GetProblems() []string {
-	if x != nil {
-		return x.Problems
-	}
-	return nil
-}
-
-func (x *VolumeCondition) GetUnknown() []string {
-	if x != nil {
-		return x.Unknown
-	}
-	return nil
-}
-
 type NewSmbGlobalMappingRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	RemotePath      string                 `protobuf:"bytes,1,opt,name=remote_path,json=remotePath,proto3" json:"remote_path,omitempty"` // \\server\share, or a directory in the share
@@ -1532,7 +1463,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1475,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1488,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1612,7 +1543,7 @@ type RemoveSmbGlobalMappingRequest struct {
 
 func (x *RemoveSmbGlobalMappingRequest) Reset() {
 	*x = RemoveSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1555,7 @@ func (x *RemoveSmbGlobalMappingRequest) String() string {
 func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1568,7 @@ func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1663,7 +1594,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1606,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1619,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Path) GetPath() string {
@@ -1710,7 +1641,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1653,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1666,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Record) GetPath() string {
@@ -1770,7 +1701,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1713,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1726,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1823,7 +1754,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1766,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1779,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1877,7 +1808,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1820,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1833,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Entry) GetName() string {
@@ -1935,7 +1866,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +1878,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +1891,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1981,7 +1912,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +1924,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2006,7 +1937,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -2196,12 +2127,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
 	"persistent\x12:\n" +
-	"\bproblems\x18\x05 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\"\xb1\x01\n" +
-	"\x0fVolumeCondition\x125\n" +
-	"\x06volume\x18\x01 \x01(\v2\x1d.csiproxy.extension.v1.VolumeR\x06volume\x121\n" +
-	"\x05disks\x18\x02 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x12\x1a\n" +
-	"\bproblems\x18\x03 \x03(\tR\bproblems\x12\x18\n" +
-	"\aunknown\x18\x04 \x03(\tR\aunknown\"\xeb\x01\n" +
+	"\bproblems\x18\x05 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\"\xeb\x01\n" +
 	"\x1aNewSmbGlobalMappingRequest\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
 	"remotePath\x12\x1d\n" +
@@ -2252,9 +2178,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x0fSetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x16.google.protobuf.Empty\"\x00\x12M\n" +
 	"\x0fGetDiskReadOnly\x12\x1b.csiproxy.extension.v1.Disk\x1a\x1b.csiproxy.extension.v1.Disk\"\x002W\n" +
 	"\fVolumeFormat\x12G\n" +
-	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002f\n" +
-	"\fVolumeHealth\x12V\n" +
-	"\vCheckVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a&.csiproxy.extension.v1.VolumeCondition\"\x002a\n" +
+	"\fFormatVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x16.google.protobuf.Empty\"\x002[\n" +
+	"\fVolumeHealth\x12K\n" +
+	"\vCheckVolume\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1b.csiproxy.extension.v1.Node\"\x002a\n" +
 	"\vVolumeFlush\x12R\n" +
 	"\x10WriteVolumeCache\x12\x1d.csiproxy.extension.v1.Volume\x1a\x1d.csiproxy.extension.v1.Volume\"\x002\xdc\x01\n" +
 	"\fShareMapping\x12b\n" +
@@ -2280,7 +2206,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Problem)(nil),                       // 1: csiproxy.extension.v1.Problem
@@ -2296,17 +2222,16 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTyp
 	(*Link)(nil),                          // 11: csiproxy.extension.v1.Link
 	(*Share)(nil),                         // 12: csiproxy.extension.v1.Share
 	(*Session)(nil),                       // 13: csiproxy.extension.v1.Session
-	(*VolumeCondition)(nil),               // 14: csiproxy.extension.v1.VolumeCondition
-	(*NewSmbGlobalMappingRequest)(nil),    // 15: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*RemoveSmbGlobalMappingRequest)(nil), // 16: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	(*Path)(nil),                          // 17: csiproxy.extension.v1.Path
-	(*Record)(nil),                        // 18: csiproxy.extension.v1.Record
-	(*Space)(nil),                         // 19: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 20: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 21: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 22: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 23: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 24: google.protobuf.Empty
+	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 16: csiproxy.extension.v1.Path
+	(*Record)(nil),                        // 17: csiproxy.extension.v1.Record
+	(*Space)(nil),                         // 18: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 19: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 20: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 21: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 22: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 23: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
 	7,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
@@ -2325,48 +2250,46 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depId
 	1,  // 13: csiproxy.extension.v1.Link.problem:type_name -> csiproxy.extension.v1.Problem
 	1,  // 14: csiproxy.extension.v1.Share.problems:type_name -> csiproxy.extension.v1.Problem
 	1,  // 15: csiproxy.extension.v1.Session.problems:type_name -> csiproxy.extension.v1.Problem
-	10, // 16: csiproxy.extension.v1.VolumeCondition.volume:type_name -> csiproxy.extension.v1.Volume
-	7,  // 17: csiproxy.extension.v1.VolumeCondition.disks:type_name -> csiproxy.extension.v1.Disk
-	21, // 18: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	11, // 19: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	1,  // 20: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
-	0,  // 21: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	5,  // 22: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	7,  // 23: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
-	7,  // 24: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
-	7,  // 25: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	7,  // 26: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	10, // 27: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	10, // 28: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
-	10, // 29: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	15, // 30: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	16, // 31: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	17, // 32: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	17, // 33: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	18, // 34: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
-	17, // 35: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
-	22, // 36: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	2,  // 37: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	7,  // 38: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	24, // 39: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
-	24, // 40: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
-	24, // 41: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	7,  // 42: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	24, // 43: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	14, // 44: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.VolumeCondition
-	10, // 45: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	24, // 46: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	24, // 47: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	19, // 48: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	20, // 49: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	24, // 50: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
-	18, // 51: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
-	23, // 52: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	37, // [37:53] is the sub-list for method output_type
-	21, // [21:37] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	20, // 16: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	11, // 17: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	1,  // 18: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
+	0,  // 19: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	5,  // 20: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	7,  // 21: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
+	7,  // 22: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
+	7,  // 23: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	7,  // 24: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	10, // 25: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	10, // 26: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
+	10, // 27: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	14, // 28: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	15, // 29: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	16, // 30: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	16, // 31: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	17, // 32: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
+	16, // 33: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
+	21, // 34: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	2,  // 35: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	7,  // 36: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	23, // 37: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
+	23, // 38: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
+	23, // 39: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	7,  // 40: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	23, // 41: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	2,  // 42: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.Node
+	10, // 43: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	23, // 44: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	23, // 45: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	18, // 46: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	19, // 47: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	23, // 48: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
+	17, // 49: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
+	22, // 50: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	35, // [35:51] is the sub-list for method output_type
+	19, // [19:35] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -2378,14 +2301,14 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

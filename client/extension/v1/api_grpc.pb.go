@@ -605,9 +605,10 @@ const (
 //
 // VolumeHealth, beside the group volume, finds damage of volumes.
 type VolumeHealthClient interface {
-	// CheckVolume returns the condition of the volume with this id. It changes nothing. It returns NotFound for an unknown
-	// volume.
-	CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*VolumeCondition, error)
+	// CheckVolume returns the volume with this id, with its file_system, read_only, dirty, damage and disks, and those disks
+	// with their health; all have answered. The problems of the volume are what could not be found out. It changes nothing. It returns
+	// NotFound for an unknown volume.
+	CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Node, error)
 }
 
 type volumeHealthClient struct {
@@ -618,9 +619,9 @@ func NewVolumeHealthClient(cc grpc.ClientConnInterface) VolumeHealthClient {
 	return &volumeHealthClient{cc}
 }
 
-func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*VolumeCondition, error) {
+func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *Volume, opts ...grpc.CallOption) (*Node, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(VolumeCondition)
+	out := new(Node)
 	err := c.cc.Invoke(ctx, VolumeHealth_CheckVolume_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -634,9 +635,10 @@ func (c *volumeHealthClient) CheckVolume(ctx context.Context, in *Volume, opts .
 //
 // VolumeHealth, beside the group volume, finds damage of volumes.
 type VolumeHealthServer interface {
-	// CheckVolume returns the condition of the volume with this id. It changes nothing. It returns NotFound for an unknown
-	// volume.
-	CheckVolume(context.Context, *Volume) (*VolumeCondition, error)
+	// CheckVolume returns the volume with this id, with its file_system, read_only, dirty, damage and disks, and those disks
+	// with their health; all have answered. The problems of the volume are what could not be found out. It changes nothing. It returns
+	// NotFound for an unknown volume.
+	CheckVolume(context.Context, *Volume) (*Node, error)
 }
 
 // UnimplementedVolumeHealthServer should be embedded to have
@@ -646,7 +648,7 @@ type VolumeHealthServer interface {
 // pointer dereference when methods are called.
 type UnimplementedVolumeHealthServer struct{}
 
-func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *Volume) (*VolumeCondition, error) {
+func (UnimplementedVolumeHealthServer) CheckVolume(context.Context, *Volume) (*Node, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckVolume not implemented")
 }
 func (UnimplementedVolumeHealthServer) testEmbeddedByValue() {}

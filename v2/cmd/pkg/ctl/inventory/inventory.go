@@ -327,6 +327,13 @@ func (s Source) Volumes(ctx context.Context) (Node, error) {
 	return node, err
 }
 
+// Check describes one volume and its disks, as far as it concerns whether they are well.
+func (s Source) Check(ctx context.Context, id string) (Node, error) {
+	sent := &extensionv1.Node{}
+	err := s.Client.Private(ctx, "volume", extensionv1.VolumeHealth_CheckVolume_FullMethodName, &extensionv1.Volume{Id: id}, sent)
+	return s.newNode(sent), err
+}
+
 // VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
 func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, error) {
 	ids, err := s.VolumeIDs(ctx, disk, partition)

@@ -210,12 +210,3 @@ func wireProblem(p *node.Problem) *extensionv1.Problem {
 	}
 	return &extensionv1.Problem{Kind: string(p.Kind), WindowsCode: p.WindowsCode, Object: lineText(wireText(p.Object)), Text: lineText(wireText(p.Text))}
 }
-
-// lineTexts escapes sentences for display: they contain file names, which are not trusted.
-func lineTexts(texts []string) []string {
-	out := make([]string, len(texts))
-	for i, text := range texts {
-		out[i] = lineText(wireText(text))
-	}
-	return out
-}
