@@ -26,7 +26,6 @@ type process struct {
 	machine win.Machine
 	ctx     context.Context //nolint:containedctx // ends when the process dies
 	kill    func()
-	dead    chan struct{}
 
 	turn  chan struct{} // has a value while the driver starts
 	verbs verbs         // guarded by turn
@@ -34,12 +33,11 @@ type process struct {
 
 func (r *run) newProcess(name string) *process {
 	ctx, cancel := context.WithCancelCause(klog.NewContext(context.Background(), r.logger()))
-	p := &process{name: name, run: r, ctx: ctx, dead: make(chan struct{}), turn: make(chan struct{}, 1)}
+	p := &process{name: name, run: r, ctx: ctx, turn: make(chan struct{}, 1)}
 	own := r.node.Process(p.carryOut)
 	p.kill = sync.OnceFunc(func() {
-		close(p.dead)
-		own.(interface{ End() }).End()
 		cancel(server.ErrKilled)
+		own.(interface{ End() }).End()
 	})
 	p.machine = win.Intercept(own, p.admit)
 	return p
@@ -194,7 +192,7 @@ func (p *process) opened(ctx context.Context, open func(context.Context, *proces
 	if err == nil {
 		p.verbs = vs
 		p.run.running.Go(func() {
-			<-p.dead
+			<-p.ctx.Done()
 			vs.close()
 		})
 	}

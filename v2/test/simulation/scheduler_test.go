@@ -127,7 +127,7 @@ func (r *run) await(w *waiter) (alive bool) {
 	select {
 	case <-w.goOn:
 		return true
-	case <-w.process.dead:
+	case <-w.process.ctx.Done():
 	case <-w.left:
 	}
 	r.mu.Lock()
@@ -136,14 +136,7 @@ func (r *run) await(w *waiter) (alive bool) {
 	return !w.process.isDead()
 }
 
-func (p *process) isDead() bool {
-	select {
-	case <-p.dead:
-		return true
-	default:
-		return false
-	}
-}
+func (p *process) isDead() bool { return p.ctx.Err() != nil }
 
 // now is the period.
 func (r *run) now() int {
@@ -213,7 +206,7 @@ func (p *process) carryOut(ctx context.Context, c *win.Call, next func(context.C
 	case w.delay > 0:
 		select {
 		case <-time.After(w.delay):
-		case <-p.dead:
+		case <-p.ctx.Done():
 		}
 		late(", which was slow,")
 	case w.admitted != r.now():
