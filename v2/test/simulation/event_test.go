@@ -170,7 +170,7 @@ func exchangeDisk(r *run) (string, func()) {
 		return "", nil
 	}
 	v.troubled++
-	v.attached, v.loss, v.left = false, true, true
+	v.attached, v.loss, v.left, v.badAt = false, true, true, time.Now()
 	r.world.absent = r.world.absent[1:]
 	got, err := r.node.ReattachSerial(other)
 	return fmt.Sprintf("the disk of %s, %d, leaves, and %s gets number %d (%v)", v.name, number, other, got, err), r.comesBack(v)
@@ -180,6 +180,7 @@ func exchangeDisk(r *run) (string, func()) {
 func (r *run) comesBack(v *volume) func() {
 	return func() {
 		v.troubled++
+		v.badAt = time.Time{}
 		if _, ok := r.here(v.serial); !ok {
 			_, err := r.node.ReattachSerial(v.serial)
 			v.attached = err == nil
@@ -192,7 +193,7 @@ func loseDisk(r *run, v *volume, number uint32) (string, func()) {
 	if v.target != "" || v.driver == nil || r.node.DetachDisk(number) != nil {
 		return "", nil
 	}
-	v.attached, v.loss, v.left = false, true, true
+	v.attached, v.loss, v.left, v.badAt = false, true, true, time.Now()
 	return fmt.Sprintf("the disk of %s, %d, leaves", v.name, number), r.comesBack(v)
 }
 

@@ -56,7 +56,7 @@ type volume struct {
 	left      bool   // its disk has left while it was used
 	hungAt    time.Time
 	hungFor   time.Duration // at most
-	badAt     time.Time     // since when its disk hangs or fails
+	badAt     time.Time     // since when its disk hangs, fails or is not here
 	stagedAt  time.Time     // for the last time, or attempted
 	troubled  int           // counts what befell it
 	random    *rand.Rand    // of its life
