@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter/remote"
 )
@@ -192,6 +194,9 @@ func (s *settings) connect(ctx context.Context, mode Mode) (*node, Mode, error) 
 		if err != nil {
 			return nil, mode, fmt.Errorf("open mounter in library mode: %w", err)
 		}
+		if s.hosts == nil {
+			warnOfDaemon(ctx)
+		}
 		return n, mode, nil
 	}
 	n, err := newDaemon(ctx, s)
@@ -199,4 +204,13 @@ func (s *settings) connect(ctx context.Context, mode Mode) (*node, Mode, error) 
 		return nil, mode, fmt.Errorf("open mounter in daemon mode: %w%s", err, tried)
 	}
 	return n, mode, nil
+}
+
+// warnOfDaemon logs that a daemon answers on this node, with which the library shares no queues: both could change a disk or
+// share at once.
+func warnOfDaemon(ctx context.Context) {
+	if d, err := remote.New(ctx); err == nil {
+		_ = d.Close()
+		klog.FromContext(ctx).Info("CSI Proxy runs on this node, too: drivers of one disk or share must all use it, or none; WithMode(Daemon) uses it")
+	}
 }

@@ -40,6 +40,30 @@ func TestNew_DetectsTheMode(t *testing.T) {
 	}
 }
 
+// TestNew_WarnsOfDaemon: a mounter in a HostProcess container says that the node has a daemon, which shares no queues with it.
+func TestNew_WarnsOfDaemon(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	must(t, err)
+	t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", `C:\hpc`)
+	for _, dir := range []string{filepath.Join(t.TempDir(), "none"), serve.SocketDir(t)} {
+		t.Setenv("CSI_PROXY_SOCKET_DIR", dir)
+		runs := filepath.Base(dir) != "none"
+		if runs {
+			serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
+		}
+		var log strings.Builder
+		for _, option := range []mounter.Option{mounter.WithMode(mounter.Detect), mountertest.Library(node)} {
+			m, err := mounter.New(klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})), option)
+			if err != nil || m.Mode() != mounter.Library {
+				t.Fatalf("%v, %v", m, err)
+			}
+		}
+		if got := strings.Count(log.String(), "CSI Proxy runs on this node"); got != map[bool]int{true: 1}[runs] {
+			t.Errorf("daemon %t: %s", runs, &log)
+		}
+	}
+}
+
 // TestNew_Refuses: options that contradict each other, in any order, and hosts that are missing.
 func TestNew_Refuses(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
