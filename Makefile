@@ -7,7 +7,7 @@
 
 Q         := $(if $(V),,@)
 GO        ?= go
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+VERSION   ?= $(shell git describe --tags --match 'v1.*' --always --dirty 2>/dev/null || echo devel)
 # The programs contain the commit and its time. SOURCE_DATE_EPOCH, in seconds, overrides the time.
 COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
 EPOCH     := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
@@ -35,6 +35,7 @@ NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 # https://github.com/OWNER/csi-proxy: chart, image, signatures and notes name it. UNRELEASED=1 allows source that is not tagged VERSION.
 DIST              ?= dist
 RELEASE_PLATFORMS ?= windows/amd64 windows/arm64 linux/amd64 linux/arm64
+PLUGIN_PLATFORMS  ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 IMAGE_REPOSITORY  ?= registry.example/csi-proxy
 HOME_URL          ?=
 UNRELEASED        ?=
@@ -262,11 +263,11 @@ releasable:
 		tools/release/check.sh '$(VERSION)' '$(IMAGE_REPOSITORY)' '$(HOME_URL)'
 
 .PHONY: release-notes
-release-notes: ## Print what CHANGELOG.md says about VERSION=v2.0.0
+release-notes: ## Print what CHANGELOG.md says about VERSION=v1.4.0
 	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)'
 
 .PHONY: release
-release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
+release: releasable resources ## Make the files of a release, VERSION=v1.4.0, in dist; see docs/releasing.md
 	$(Q)rm -rf $(DIST)
 	$(Q)for platform in $(RELEASE_PLATFORMS); do \
 		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
@@ -276,6 +277,11 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./v2/test/windows || exit;; esac; \
 		packages=; \
+	done
+	$(Q)for platform in $(PLUGIN_PLATFORMS); do \
+		echo "build kubectl-csi_proxy ($$platform)"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO_KUBECTL) build -trimpath -buildvcs=false -ldflags='-s -w' \
+			-o '$(abspath $(DIST))'/plugin/$$(echo $$platform | tr / _)/ . || exit; \
 	done
 	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \
 		tools/release/sign.sh $(DIST)/build/windows_*/*.exe

@@ -1,6 +1,6 @@
 // Image makes the image of the HostProcess container from a release's archive for Windows, without a container engine:
 //
-//	image -archive dist/csi-proxy_v2.0.0_windows_amd64.zip -base NAME -tag registry.example/csi-proxy:v2.0.0 -output image.tar
+//	image -archive dist/csi-proxy_v1.4.0_windows_amd64.zip -base NAME -tag registry.example/csi-proxy:v1.4.0 -output image.tar
 //
 // 'make image' runs it, and crane pushes the result. The same input gives the same bytes on every machine. 'crane mutate'
 // makes the same layer, but leaves the base's time and settings in the image, and needs a registry even without a base.

@@ -2,12 +2,16 @@ package manifests
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	spdx "github.com/spdx/tools-golang/json"
+	helm "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"sigs.k8s.io/yaml"
 )
 
 // TestRelease: Helm and SPDX's own library can read what tools/release writes.
@@ -34,6 +38,26 @@ func TestRelease(t *testing.T) {
 	must(t, err)
 	if _, published, _ = bytes.Cut(published, []byte("\n")); !bytes.Equal(published, rendered) {
 		t.Error("the manifest of the release is not what its chart renders to")
+	}
+
+	text, err := os.ReadFile(filepath.Join(dist, "index.yaml"))
+	must(t, err)
+	var index struct { // as repo.IndexFile of Helm, which has these fields
+		APIVersion, Generated string
+		Entries               map[string][]struct {
+			helm.Metadata `json:",inline"`
+
+			URLs            []string
+			Digest, Created string
+		}
+	}
+	must(t, yaml.UnmarshalStrict(text, &index))
+	entry := index.Entries["csi-proxy"][0]
+	must(t, entry.Validate())
+	packed, err := os.ReadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
+	must(t, err)
+	if entry.Digest != fmt.Sprintf("%x", sha256.Sum256(packed)) || entry.URLs[0] != "https://git.test/csi-proxy/releases/download/v9.8.7/csi-proxy-9.8.7.tgz" || entry.AppVersion != "v9.8.7" {
+		t.Errorf("the index has %+v", entry)
 	}
 
 	file, err := os.Open(filepath.Join(dist, "csi-proxy_v9.8.7.spdx.json"))

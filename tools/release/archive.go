@@ -23,18 +23,32 @@ import (
 //go:embed archive.md
 var readme []byte
 
+// texts returns what is beside programs. The README is about those of nodes.
+func (r *release) texts(notices []byte) (map[string][]byte, error) {
+	texts := map[string][]byte{"THIRD_PARTY_NOTICES": notices}
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+		content, err := os.ReadFile(filepath.Join(r.source, name))
+		if err != nil {
+			return nil, err
+		}
+		texts[name] = content
+	}
+	return texts, nil
+}
+
+func archiveSuffix(platform string) string {
+	if strings.HasPrefix(platform, "windows_") {
+		return ".zip"
+	}
+	return ".tar.gz"
+}
+
 // archives writes an archive per platform: zip for Windows, tar.gz for others. Its files are in a directory with
 // the archive's name.
-func (r *release) archives(programs []program, notices []byte) (err error) {
-	texts := map[string][]byte{"THIRD_PARTY_NOTICES": notices, "README.md": bytes.ReplaceAll(readme, []byte("VERSION"), []byte(r.version))}
-	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-		if texts[name], err = os.ReadFile(filepath.Join(r.source, name)); err != nil {
-			return err
-		}
-	}
+func (r *release) archives(base string, programs []program, texts map[string][]byte) (err error) {
 	platforms := map[string]tree{}
 	for _, p := range programs {
-		dir := r.name("_" + p.platform)
+		dir := base + "_" + r.version + "_" + p.platform
 		if platforms[dir] == nil {
 			platforms[dir] = tree{}
 			for name, content := range texts {
@@ -44,9 +58,9 @@ func (r *release) archives(programs []program, notices []byte) (err error) {
 		platforms[dir].add(path.Join(dir, p.name), 0o755, p.content, r.date)
 	}
 	for dir, files := range platforms {
-		pack, suffix := files.tarGzip, ".tar.gz"
-		if strings.Contains(dir, "_windows_") {
-			pack, suffix = files.zip, ".zip"
+		pack, suffix := files.tarGzip, archiveSuffix(strings.TrimPrefix(dir, base+"_"+r.version+"_"))
+		if suffix == ".zip" {
+			pack = files.zip
 		}
 		err = errors.Join(err, r.write(dir+suffix)(pack()))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -59,15 +60,16 @@ func (r *release) bill(programs []program, foreign map[string]component) ([]byte
 	return out.Bytes(), err
 }
 
-// modulePackage describes a Go module. The library and the programs have the version of the release. The other modules
-// of this repository have no version here: they are built from the same source, and their own tags differ.
+// modulePackage describes a Go module. The programs have the version of the release, other modules of this repository their own,
+// and those that have no tags none.
 func (r *release) modulePackage(module *debug.Module, foreign map[string]component) *spdx.Package {
 	concluded, license, version, source := noAssertion, foreign[module.Path].license, module.Version, ""
 	switch {
-	case strings.HasPrefix(module.Path, ourModules+"v2"):
+	case module.Path == ourModules+"v2/cmd":
 		concluded, license, version = ourLicense, ourLicense, r.version
 	case strings.HasPrefix(module.Path, ourModules):
-		concluded, license, version, source = ourLicense, ourLicense, "(devel)", "from the source of csi-proxy "+r.version
+		concluded, license, source = ourLicense, ourLicense, "from the source of csi-proxy "+r.version
+		version = cmp.Or(r.versions[strings.TrimPrefix(module.Path, ourModules)], "(devel)")
 	case module.Sum != "":
 		source = "go.sum " + module.Sum
 	}

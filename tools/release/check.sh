@@ -7,7 +7,7 @@
 set -euo pipefail
 
 fail() { echo "release: $*" >&2; exit 1; }
-[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "version '$1': want the form v2.0.0 or v2.0.0-rc.1"
+[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "version '$1': want the form v1.4.0 or v1.4.0-rc.1"
 # The same as in the schema of the chart's values.
 [[ $2 =~ ^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*$ ]] || fail "image repository '$2': want the form registry.example/csi-proxy, without a tag"
 [[ ${3:-https://x} =~ ^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*$ ]] || fail "home '$3': want the form https://github.com/OWNER/csi-proxy"

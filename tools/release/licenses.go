@@ -18,7 +18,7 @@ import (
 )
 
 // passOn are the licences that allow us to distribute programs with their code, if their text accompanies them.
-var passOn = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "MIT"}
+var passOn = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // minCoverage is the percentage of a licence file that known licences must cover. The rest is headings.
 const minCoverage = 75

@@ -24,7 +24,7 @@ func main() {
 	r := release{sums: map[string]string{}}
 	flag.StringVar(&r.source, "source", ".", "`directory` of the source")
 	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has one directory of programs per platform")
-	flag.StringVar(&r.version, "version", "", "the `version`, such as v2.0.0")
+	flag.StringVar(&r.version, "version", "", "the `version`, such as v1.4.0")
 	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
 	flag.StringVar(&r.home, "home", "", "`address` of the project, such as https://github.com/OWNER/csi-proxy, for the chart (default: it names none)")
 	date := flag.String("date", "", "`time` of every file, such as 2026-11-15T08:00:00Z")
@@ -43,6 +43,7 @@ type release struct {
 	home                                   string // may be empty
 	date                                   time.Time
 	sums                                   map[string]string // of the files
+	versions                               map[string]string // of the modules
 }
 
 func (r *release) make() error {
@@ -54,10 +55,30 @@ func (r *release) make() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.archives(programs, r.notices(foreign)), r.chart(), r.manifests()); err != nil {
+	plugins, err := r.pluginPrograms()
+	if err != nil {
 		return err
 	}
-	if err := r.write(r.name(".spdx.json"))(r.bill(programs, foreign)); err != nil {
+	theirs, err := findComponents(plugins)
+	if err != nil {
+		return err
+	}
+	if r.versions, err = readVersions(r.source); err != nil {
+		return err
+	}
+	texts, err := r.texts(r.notices(theirs))
+	if err != nil {
+		return err
+	}
+	if err := r.plugin(plugins, texts); err != nil {
+		return err
+	}
+	texts["THIRD_PARTY_NOTICES"], texts["README.md"] = r.notices(foreign), bytes.ReplaceAll(readme, []byte("VERSION"), []byte(r.version))
+	if err := errors.Join(r.archives("csi-proxy", programs, texts), r.installers(programs), r.chart(), r.index(), r.manifests()); err != nil {
+		return err
+	}
+	maps.Copy(theirs, foreign)
+	if err := r.write(r.name(".spdx.json"))(r.bill(append(programs, plugins...), theirs)); err != nil {
 		return err
 	}
 	var sums []byte // in the format of sha256sum --check

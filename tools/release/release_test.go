@@ -82,8 +82,8 @@ func TestRelease(t *testing.T) {
 	r := newRelease(t)
 	first := r.files(t)
 	want := []string{
-		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
-		"csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip",
+		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy-v9.8.7.tar.gz", "csi-proxy.exe", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
+		"csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip", "index.yaml",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(first))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -166,17 +166,18 @@ func checkBill(t *testing.T, bill string) {
 }
 
 func TestModulePackage(t *testing.T) {
-	r := &release{version: "v9.8.7"}
+	r := &release{version: "v9.8.7", versions: map[string]string{"v2": "v2.0.0", "client": "v1.4.0"}}
 	foreign := map[string]component{"github.com/Microsoft/go-winio": {license: "MIT"}, "github.com/kubernetes-csi/csi-proxy-of-another": {license: "BSD-2-Clause"}}
 	for _, test := range []struct {
 		module                                debug.Module
 		version, license, sourceInfo, locator string
 	}{
 		{debug.Module{Path: "github.com/Microsoft/go-winio", Version: "v0.6.4", Sum: "h1:abc="}, "v0.6.4", "MIT", "go.sum h1:abc=", "pkg:golang/github.com/microsoft/go-winio@v0.6.4"},
-		{debug.Module{Path: ourModules + "v2", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2@v9.8.7"},
+		{debug.Module{Path: ourModules + "v2", Version: "(devel)"}, "v2.0.0", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2@v2.0.0"},
 		// Without a workspace: the version that others get, and the source beside it.
-		{debug.Module{Path: ourModules + "client", Version: "v1.3.0"}, "(devel)", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/client"},
-		{debug.Module{Path: ourModules + "v2/programs", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2/programs@v9.8.7"},
+		{debug.Module{Path: ourModules + "client", Version: "v1.3.0"}, "v1.4.0", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/client@v1.4.0"},
+		{debug.Module{Path: ourModules + "v2/cmd", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2/cmd@v9.8.7"},
+		{debug.Module{Path: ourModules + "kubectl-csi_proxy", Version: "(devel)"}, "(devel)", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/kubectl-csi_proxy"},
 		{debug.Module{Path: "github.com/kubernetes-csi/csi-proxy-of-another", Version: "v0.1.0"}, "v0.1.0", "BSD-2-Clause", "", "pkg:golang/github.com/kubernetes-csi/csi-proxy-of-another@v0.1.0"},
 	} {
 		got := r.modulePackage(&test.module, foreign)

@@ -112,7 +112,7 @@ func TestCheck(t *testing.T) {
 	git("tag", "v9.9.9")
 	expect("the tag", "")
 	expect("no notes", "no heading '## [9.9.9] - DATE'", "v9.9.9")
-	expect("a commit's name", "want the form v2.0.0", "1f94e68-dirty")
+	expect("a commit's name", "want the form v1.4.0", "1f94e68-dirty")
 	expect("an image's tag", "without a tag", "v9.8.7", "registry.test/csi-proxy:v1")
 	expect("no address", "want the form https://", "v9.8.7", "registry.test/csi-proxy", "github.com/o/p")
 	t.Setenv("SIGN_KEY", "key.pem")

@@ -6,7 +6,7 @@ import "runtime/debug"
 // Header is the gRPC header in which the answer to a health check has the version.
 const Header = "csi-proxy-version"
 
-// Set by the linker: -X .../internal/version.stamped=v2.0.0, for instance.
+// Set by the linker: -X .../internal/version.stamped=v1.4.0, for instance.
 var (
 	stamped string
 	commit  string // the commit's full name
@@ -32,7 +32,7 @@ func String() string {
 }
 
 // Full returns the version, with the commit and its date where the build was stamped with them:
-// "v2.0.0 (commit 1f94e68, 2026-11-15T08:00:00Z)".
+// "v1.4.0 (commit 1f94e68, 2026-11-15T08:00:00Z)".
 func Full() string {
 	if commit == "" || date == "" {
 		return String()

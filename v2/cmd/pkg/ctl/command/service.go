@@ -30,7 +30,7 @@ func (a *app) service() *cobra.Command {
 		long: `Install, start, stop and upgrade csi-proxy.exe as a Windows service. Run these commands from
 an elevated prompt. Each of them is safe to repeat.`,
 		example: `  csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe"
-  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v2.1.0.exe"`,
+  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v1.4.0.exe"`,
 	},
 		a.install(),
 		a.onService(page{
@@ -160,7 +160,7 @@ put the old program back and start it. A program that hangs while it starts or s
 killed after 30 seconds. The old program stays as FILE.old.
 
 A stopped service stays stopped.` + dependents + trust,
-		example: `  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v2.1.0.exe"`,
+		example: `  csi-proxyctl service upgrade --binary "C:\Program Files\csi-proxy\csi-proxy-v1.4.0.exe"`,
 	}, func(ctx context.Context, s *session, i *installation.Installer) error {
 		if binary == "" {
 			return usagef("--binary is required")
