@@ -234,20 +234,28 @@ func TestUnstage_MountedElsewhere(t *testing.T) {
 	}
 }
 
-// TestPublish_Stuck: a mapping that hangs holds Publish no longer than its own limit.
+// TestPublish_Stuck: a mapping that hangs, or all that leads to the share, holds Publish no longer than its own limits.
 func TestPublish_Stuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t, mounter.Library, blankNode())
-		k.must(downServer(k))
-		fault, err := k.node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Delay: time.Hour})
-		k.must(err, k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down, s.Accounts[0].Password = false, "new" }))
-		share := csiShare
-		share.Password = "new"
-		for range 2 {
-			k.wantClass("publish", k.Publish(k.ctx, staging, target, share), failure.Unavailable, "does not answer")
-		}
-		fault.Remove()
-		synctest.Wait()
-		k.must(k.Publish(k.ctx, staging, target, share), k.node.WriteFile(target+`\file`, "text"))
-	})
+	for name, stuck := range map[string]winsim.Fault{"mapping": {Call: "RemoveSMBMapping"}, "share": {Object: `\\files\*`}, "path": {Object: staging}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKit(t, mounter.Library, blankNode())
+				k.must(downServer(k))
+				stuck.Delay = time.Hour
+				fault, err := k.node.Inject(stuck)
+				k.must(err, k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down, s.Accounts[0].Password = false, "new" }))
+				share := csiShare
+				share.Password = "new"
+				for range 2 {
+					k.wantClass("publish", k.Publish(k.ctx, staging, target, share), failure.Unavailable)
+				}
+				if fault.Hits() == 0 {
+					t.Error("nothing was stuck")
+				}
+				fault.Remove()
+				synctest.Wait()
+				k.must(k.Publish(k.ctx, staging, target, share), k.node.WriteFile(target+`\file`, "text"))
+			})
+		})
+	}
 }

@@ -101,16 +101,33 @@ func share() port {
 		module: fetch.Module{Path: "github.com/kubernetes-csi/csi-driver-smb", Version: "v1.20.1"},
 		main:   "./cmd/smbplugin",
 		deleted: []string{
-			"pkg/mounter/refcounter_windows.go", "pkg/mounter/safe_mounter_host_process_windows.go",
+			"pkg/mounter/refcounter_windows.go", "pkg/mounter/refcounter_windows_test.go", "pkg/mounter/safe_mounter_host_process_windows.go",
 			"pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
-			"pkg/os/filesystem/filesystem.go", "pkg/os/smb/smb.go", "pkg/smb/smb_common_windows.go",
+			"pkg/os/filesystem/filesystem.go", "pkg/os/smb/smb.go", "pkg/os/smb/smb_test.go", "pkg/smb/smb_common_windows.go",
 		},
-		edits: []edit{
+		edits: slices.Concat([]edit{
 			{node, "\t\"k8s.io/kubernetes/pkg/volume\"\n", ""},
-			{node, "volume.NewMetricsStatFS(req.VolumePath).GetMetrics()", "getMetrics(d.mounter, req.VolumePath)"},
-		},
+			{node, "volume.NewMetricsStatFS(req.VolumePath).GetMetrics()", "getMetrics(ctx, d.mounter, req.VolumePath)"},
+			{node, "NodeGetVolumeStats(_ context", "NodeGetVolumeStats(ctx context"},
+			{node, "NodeUnpublishVolume(_ context", "NodeUnpublishVolume(ctx context"},
+			{node, "NodeUnstageVolume(_ context", "NodeUnstageVolume(ctx context"},
+			{node, " CleanupMountPoint(d.mounter", " CleanupMountPoint(ctx, d.mounter"},
+			{node, " CleanupSMBMountPoint(d.mounter", " CleanupSMBMountPoint(ctx, d.mounter"},
+			{node, " Mount(d.mounter", " Mount(ctx, d.mounter"},
+			{node, "d.mounter.Mount(", "withContext(ctx, d.mounter).Mount("},
+		}, contexts("pkg/smb/smb_common_linux.go"), contexts("pkg/smb/smb_common_darwin.go")),
 		aside: []string{"pkg/mounter/safe_mounter_unix.go", "pkg/smb/smb_common_darwin.go", "pkg/smb/smb_common_linux.go"},
 		asks:  map[string][]string{node: {"os.Lstat", "os.MkdirAll", "os.ReadDir", "runtime.GOOS"}},
+	}
+}
+
+// contexts are the edits of the functions for another system.
+func contexts(file string) []edit {
+	return []edit{
+		{file, "import (\n", "import (\n\t\"context\"\n"},
+		{file, "\nfunc Mount(", "\nfunc Mount(_ context.Context, "},
+		{file, "\nfunc CleanupMountPoint(", "\nfunc CleanupMountPoint(_ context.Context, "},
+		{file, "\nfunc CleanupSMBMountPoint(", "\nfunc CleanupSMBMountPoint(_ context.Context, "},
 	}
 }
 
@@ -203,6 +220,13 @@ const (
 	test build = "test"
 )
 
+// The ends of the names of a port's files. Those of the mounter are for Windows in the driver, and for every system in the test.
+const (
+	kitFile     = "_kit.go"
+	windowsFile = "_windows.go"
+	unixFile    = "_unix.go"
+)
+
 // writeOverlay writes the overlay of a build, and the files that the build edits.
 func (t *tree) writeOverlay(root string, b build) error {
 	replace := map[string]string{}
@@ -217,15 +241,20 @@ func (t *tree) writeOverlay(root string, b build) error {
 		}
 		replace[path] = "" // the file is not there
 	}
-	ported := filepath.Join(root, "test", "drivers", "ported")
+	ported := filepath.Join(root, "v2", "test", "drivers", "ported")
 	files, err := t.files(root)
 	if err != nil {
 		return err
 	}
 	for _, name := range files {
-		if b == test || !isTest(name) {
-			replace[filepath.Join(t.sources, name)] = filepath.Join(ported, "testdata", t.name, name)
+		as := name
+		if b == program { // as the driver would have it
+			as = strings.Replace(name, kitFile, windowsFile, 1)
 		}
+		if b == test && strings.HasSuffix(name, unixFile) || b == program && isTest(name) {
+			continue
+		}
+		replace[filepath.Join(t.sources, as)] = filepath.Join(ported, "testdata", t.name, name)
 	}
 	if b == test {
 		for _, shared := range []string{"life", "machine"} {
@@ -262,6 +291,9 @@ func (t *tree) edited(b build) (map[string][]byte, error) {
 		return err
 	}
 	for _, e := range t.edits {
+		if b == test && slices.Contains(t.aside, e.file) {
+			continue
+		}
 		if err := read(e.file); err != nil {
 			return nil, err
 		}
@@ -313,7 +345,7 @@ func askEmulatedNode(source []byte, module string, names []string) ([]byte, erro
 
 // files returns the files of the port, by their paths in the driver.
 func (p port) files(root string) ([]string, error) {
-	dir := filepath.Join(root, "test", "drivers", "ported", "testdata", p.name)
+	dir := filepath.Join(root, "v2", "test", "drivers", "ported", "testdata", p.name)
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -330,6 +362,32 @@ func (p port) files(root string) ([]string, error) {
 func (t *tree) buildForWindows(ctx context.Context) error {
 	return t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
 		t.flags(program, "build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
+}
+
+// checkWhole compiles the packages that the port changes, and their tests, for each system, and runs the tests on this one.
+func (t *tree) checkWhole(ctx context.Context, root string) error {
+	files, err := t.files(root)
+	if err != nil {
+		return err
+	}
+	for _, e := range t.edits {
+		files = append(files, e.file)
+	}
+	var packages []string
+	for _, name := range files {
+		if !isTest(name) {
+			packages = append(packages, "./"+filepath.ToSlash(filepath.Dir(name)))
+		}
+	}
+	slices.Sort(packages)
+	packages = slices.Compact(packages)
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		env := []string{"GOOS=" + system, "GOARCH=amd64", "CGO_ENABLED=0"}
+		if err := t.goCommand(ctx, env, t.flags(program, "vet", append([]string{"-asmdecl"}, packages...)...)...); err != nil {
+			return err
+		}
+	}
+	return t.goCommand(ctx, nil, t.flags(program, "test", append([]string{"-vet=off", "-short"}, packages...)...)...)
 }
 
 // test runs the port's tests, and returns what they say.

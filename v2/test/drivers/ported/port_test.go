@@ -11,7 +11,7 @@ import (
 
 // TestPorts compares the ports with the files in testdata.
 func TestPorts(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
+	root := filepath.Join("..", "..", "..", "..")
 	entries, err := os.ReadDir("testdata")
 	require.NoError(t, err)
 	if len(entries) != len(ports()) {

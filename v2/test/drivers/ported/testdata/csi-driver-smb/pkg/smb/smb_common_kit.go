@@ -16,12 +16,16 @@ import (
 
 func kitOf(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.Mounter) }
 
+func withContext(ctx context.Context, m *mount.SafeFormatAndMount) *kit.Mounter {
+	return kitOf(m).WithContext(ctx)
+}
+
 // Mount stages a share. The options are the user name and the password.
-func Mount(m *mount.SafeFormatAndMount, source, target, _ string, mountOptions, sensitiveMountOptions []string, _ string) error {
+func Mount(ctx context.Context, m *mount.SafeFormatAndMount, source, target, _ string, mountOptions, sensitiveMountOptions []string, _ string) error {
 	if len(mountOptions) == 0 || len(sensitiveMountOptions) == 0 {
 		return errors.New("a user name and a password are required")
 	}
-	_, err := kitOf(m).Stage(context.Background(), kit.StageRequest{
+	_, err := kitOf(m).Stage(ctx, kit.StageRequest{
 		Path:   target,
 		Source: kit.SMB{Remote: withAddress(source), Username: mountOptions[0], Password: sensitiveMountOptions[0]},
 	})
@@ -43,18 +47,18 @@ func withAddress(source string) string {
 }
 
 // CleanupSMBMountPoint unstages a share.
-func CleanupSMBMountPoint(m *mount.SafeFormatAndMount, target string, _ bool, _ string) error {
-	return kitOf(m).Unstage(context.Background(), kit.UnstageRequest{Path: target})
+func CleanupSMBMountPoint(ctx context.Context, m *mount.SafeFormatAndMount, target string, _ bool, _ string) error {
+	return kitOf(m).Unstage(ctx, kit.UnstageRequest{Path: target})
 }
 
-// CleanupMountPoint unpublishes a share.
-func CleanupMountPoint(m *mount.SafeFormatAndMount, target string, _ bool) error {
-	return kitOf(m).Unpublish(context.Background(), target)
+// CleanupMountPoint unpublishes a share, or disconnects one that was mounted at the path, as inline volumes are.
+func CleanupMountPoint(ctx context.Context, m *mount.SafeFormatAndMount, target string, _ bool) error {
+	return withContext(ctx, m).Unmount(target)
 }
 
 // getMetrics measures a share.
-func getMetrics(m *mount.SafeFormatAndMount, path string) (*volume.Metrics, error) {
-	usage, err := kitOf(m).Stats(context.Background(), path)
+func getMetrics(ctx context.Context, m *mount.SafeFormatAndMount, path string) (*volume.Metrics, error) {
+	usage, err := kitOf(m).Stats(ctx, path)
 	number := func(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }
 	return &volume.Metrics{
 		Capacity: number(usage.TotalBytes), Used: number(usage.UsedBytes), Available: number(usage.AvailableBytes),
