@@ -45,7 +45,7 @@ func eachCommand(t *testing.T, check func(t *testing.T, args []string)) {
 	for _, c := range leaves(command.Root()) {
 		path := strings.TrimPrefix(c.CommandPath(), "csi-proxyctl ")
 		switch path {
-		case "watch", "version", "versions", "doctor", "support-bundle": // they report errors as results
+		case "watch", "versions", "doctor", "support-bundle": // they report errors as results
 			continue
 		}
 		if strings.HasPrefix(path, "service ") {
@@ -70,7 +70,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 			t.Errorf("%q lacks the gRPC code, or suggests the variable that --endpoint-dir overrides", r.err)
 		}
 	})
-	for command, code := range map[string]int{"version": 0, "versions": 3, "doctor": 4} {
+	for command, code := range map[string]int{"versions": 3, "doctor": 4} {
 		if r := run(t.Context(), "/none", "", command); r.code != code || !strings.Contains(r.out, "/none") && command == "doctor" {
 			t.Errorf("%s: got %+v, want exit code %d", command, r, code)
 		}
@@ -157,7 +157,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 			t.Errorf("%q does not say that the server ended", r.err)
 		}
 	})
-	for args, code := range map[string]int{"version": command.ExitOK, "versions": command.ExitUnreachable, "doctor": command.ExitProblems, "watch --count 1": command.ExitOK} {
+	for args, code := range map[string]int{"versions": command.ExitUnreachable, "doctor": command.ExitProblems, "watch --count 1": command.ExitOK} {
 		t.Run(args, func(t *testing.T) {
 			s := startSilent(t)
 			go func() {
@@ -195,7 +195,7 @@ func TestRun_Interrupted(t *testing.T) {
 			t.Errorf("reads only: %v, got %q", reads, r.err)
 		}
 	})
-	for _, args := range []string{"watch", "version", "versions", "doctor", "service status"} {
+	for _, args := range []string{"watch", "versions", "doctor", "service status"} {
 		t.Run(args, func(t *testing.T) {
 			s := startSilent(t)
 			ctx := s.interrupt(t)

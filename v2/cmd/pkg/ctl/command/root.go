@@ -92,7 +92,7 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 		{"Change its storage:", []*cobra.Command{a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system()}},
 		{"The daemon:", []*cobra.Command{a.service(), a.versions()}},
 		{"The emulated node:", []*cobra.Command{a.sim()}},
-		{"", []*cobra.Command{a.version(), a.completion()}},
+		{"", []*cobra.Command{a.completion()}},
 	} {
 		if g.title != "" {
 			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

@@ -3,17 +3,13 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
 func (a *app) versions() *cobra.Command {
@@ -22,7 +18,7 @@ func (a *app) versions() *cobra.Command {
 		short: "Show which API groups and versions answer",
 		long: `Check all endpoints: whether they answer, their health and latency, and the version of the
 server. The original csi-proxy has no health service and does not report its version.
-The exit code is 3 if no endpoint answers.`,
+The exit code is 3 if no endpoint answers. --version has the version of csi-proxyctl.`,
 		example: "  csi-proxyctl versions\n  csi-proxyctl versions -o wide",
 	}, 0, listVersions)
 }
@@ -67,46 +63,6 @@ func listVersions(ctx context.Context, s *session, _ []string) error {
 		first = errors.New("no endpoint is healthy")
 	}
 	return &endpoint.UnreachableError{Err: first}
-}
-
-func (a *app) version() *cobra.Command {
-	return a.leaf(page{
-		use:   "version",
-		short: "Show the versions of csi-proxyctl and of the server",
-		long: `Show the versions of csi-proxyctl and of the server. The original csi-proxy does not report
-its version. The exit code is 0 even if no server answers.`,
-		example: "  csi-proxyctl version\n  csi-proxyctl version -o json",
-	}, 0, showVersion)
-}
-
-func showVersion(ctx context.Context, s *session, _ []string) error {
-	result := struct {
-		Client  string   `json:"client"`
-		Servers []string `json:"servers"` // of one csi-proxy, one
-	}{Client: version.Full(), Servers: []string{}}
-	answers := 0
-	for _, h := range s.node.CheckAll(ctx) {
-		if !h.State.Answers() {
-			continue
-		}
-		answers++
-		if h.Version != "" && !slices.Contains(result.Servers, h.Version) {
-			result.Servers = append(result.Servers, h.Version)
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	server := strings.Join(result.Servers, ", ")
-	switch {
-	case answers == 0:
-		server = "does not answer"
-	case server == "":
-		server = "does not report its version"
-	}
-	return s.Value(result, func() string {
-		return fmt.Sprintf("%s  %s\nserver        %s\n", name, result.Client, output.Printable(server))
-	})
 }
 
 func healthCell(state endpoint.State) output.Cell {
