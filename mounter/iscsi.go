@@ -142,7 +142,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	}
 	staged, err := m.stageDisk(ctx, disk, s.disk(), path, there, request)
 	if failure.ClassOf(err) == failure.InUse { // the disk is not ours, and nothing will be unstaged
-		if leaveErr := m.leave(ctx, s.Target, path); leaveErr != nil {
+		if leaveErr := m.leave(ctx, s.Target, path, nil); leaveErr != nil {
 			klog.FromContext(ctx).Info("Target stays logged in", "target", s.Target, "reason", leaveErr.Error())
 		}
 	}
@@ -352,16 +352,20 @@ func (s ISCSI) release(ctx context.Context, m *Mounter, path string, request Uns
 	if err != nil {
 		return unlessUnknown(ctx, err)
 	}
+	var own *uint32
 	if connected(sessions) > 0 {
 		if err := s.disk().release(ctx, m, path, request); err != nil {
 			return err
 		}
+		if disk, err := m.node.findDisk(ctx, nodeapi.Query(s.disk())); err == nil {
+			own = &disk.number
+		}
 	}
-	return m.leave(ctx, s.Target, path)
+	return m.leave(ctx, s.Target, path, own)
 }
 
 // leave logs out of a target, unless another volume of it is staged or being staged, or Windows logs in by itself.
-func (m *Mounter) leave(ctx context.Context, target, path string) error {
+func (m *Mounter) leave(ctx context.Context, target, path string, own *uint32) error {
 	unlock, err := m.locks.target(ctx, target)
 	if err != nil {
 		return err
@@ -375,8 +379,11 @@ func (m *Mounter) leave(ctx context.Context, target, path string) error {
 			return err
 		}
 		return nil
-	case err != nil || !m.mayLeave(ctx, sessions, path, nil):
+	case err != nil:
 		return unlessUnknown(ctx, err)
+	}
+	if may, err := m.mayLeave(ctx, sessions, path, own); err != nil || !may {
+		return err
 	}
 	return ignoreMissing(m.node.logOut(ctx, target))
 }
@@ -408,13 +415,9 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 	if sessions, err = m.node.machine.SessionsOf(ctx, target); err != nil { // others have come and gone since
 		return err
 	}
-	leave := m.mayLeave(ctx, sessions, path, &number)
-	if leave {
-		paths, err := m.pathsOf(ctx, number)
-		if err := m.unlessGone(ctx, number, err); err != nil {
-			return err
-		}
-		leave = !slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
+	leave, err := m.mayLeave(ctx, sessions, path, &number)
+	if err != nil {
+		return err
 	}
 	stays, err := m.letGo(ctx, disk, path, offline || leave)
 	if err != nil {
@@ -431,16 +434,21 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 }
 
 // mayLeave reports whether the sessions of a target can be ended after the volume at a path is unstaged, as far as other
-// disks are concerned.
-func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) bool {
+// disks are concerned. Its own disk, if that is known, must say where else it is mounted.
+func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (bool, error) {
 	if len(sessions) == 0 || slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return s.Persistent }) {
-		return false
+		return false, nil
 	}
-	user := m.userOf(ctx, sessions, path, own)
-	if user != "" {
+	if user := m.userOf(ctx, sessions, path, own); user != "" {
 		klog.FromContext(ctx).Info("Target stays logged in, because "+user, "target", sessions[0].Target, "path", path)
+		return false, nil
 	}
-	return user == ""
+	if own == nil {
+		return true, nil
+	}
+	paths, err := m.pathsOf(ctx, *own)
+	elsewhere := slices.ContainsFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
+	return !elsewhere, m.unlessGone(ctx, *own, err)
 }
 
 // userLimit is how long a disk of the same target may take to say where it is mounted.

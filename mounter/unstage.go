@@ -136,7 +136,7 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 	}
 	switch s := request.Source.(type) {
 	case ISCSI: // a target whose portals were away too long has a session, but no disks
-		err = m.leave(ctx, s.Target, path)
+		err = m.leave(ctx, s.Target, path, nil)
 	case Disk: // a disk with an MBR, which is offline, names no volumes
 		err = s.release(ctx, m, path, request)
 	}
