@@ -7,22 +7,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// atOnce is how many nodes are asked at the same time.
-const atOnce = 20
+const (
+	// atOnce is how many nodes are asked at the same time.
+	atOnce = 50
+	// askTimeout is how long a node may take to answer, and listTimeout how long all may.
+	askTimeout  = 10 * time.Second
+	listTimeout = time.Minute
+)
+
+// exitProblems is the exit code of 'csi-proxyctl node --exit-code', too.
+const exitProblems = 4
 
 type listOptions struct {
-	format   string
-	timeout  time.Duration
-	problems bool
+	format             string
+	problems, exitCode bool
 }
 
 // nodeState is what the list shows of a node. The names are stable.
@@ -30,103 +36,148 @@ type nodeState struct {
 	Node      string   `json:"node"`
 	Namespace string   `json:"namespace"`
 	Pod       string   `json:"pod"`
-	Status    string   `json:"status"` // of the pod, unless it runs
+	Status    string   `json:"status"` // of the pod
 	Version   string   `json:"version"`
-	Problems  int      `json:"problems"`
-	PodsHurt  []string `json:"podsHurt"`
+	Problems  *int     `json:"problems"` // null if the node does not say
+	PodsHurt  []string `json:"podsHurt"` // as problems
 	Severity  string   `json:"severity"` // of the first problem: csi-proxyctl lists them by severity
 	Worst     string   `json:"worst"`    // its text
 	Error     string   `json:"error,omitempty"`
 }
 
-// list asks every node at once, and prints them when all have answered or had their time.
+// rank orders nodes: those that hurt pods, those that nobody knows, and the others.
+func (s *nodeState) rank() int {
+	if s.Error != "" {
+		return 1
+	}
+	return map[string]int{"hurts": 0, "will-hurt": 2, "note": 3, "": 4}[s.Severity]
+}
+
+// list asks every node at once. It prints a row as soon as a node has answered or had its time, and then those that need somebody
+// once more, the most urgent first.
 func (c *cluster) list(ctx context.Context, o listOptions) error {
 	if o.format != "" && o.format != "json" {
 		return fmt.Errorf("-o %s is unknown; use json", o.format)
 	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	pods, err := c.pods(ctx, "")
 	if err != nil {
 		return err
 	}
 	if len(pods) == 0 {
-		return errors.New("no pod of CSI Proxy: it may run as a Windows service, or --namespace and --selector say where it is")
+		return fmt.Errorf("no pod of CSI Proxy in the namespace %s: it may run as a Windows service, or --namespace and --selector say where it is", c.namespace)
 	}
-	states := make([]nodeState, len(pods))
-	turns := make(chan struct{}, atOnce)
-	var asked sync.WaitGroup
-	for i := range pods {
-		asked.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			states[i] = c.ask(ctx, &pods[i], o.timeout)
-		})
-	}
-	asked.Wait()
-	if o.problems {
-		bad := states[:0]
-		for _, s := range states {
-			if s.Problems > 0 || s.Error != "" {
-				bad = append(bad, s)
-			}
-		}
-		states = bad
-	}
-	show := c.table
-	if o.format == "json" {
-		show = func(states []nodeState) error {
-			encoder := json.NewEncoder(c.out)
-			encoder.SetIndent("", "  ")
-			return encoder.Encode(states)
-		}
-	}
-	if err := show(states); err != nil {
+	nodes, err := c.windowsNodes(ctx)
+	if err != nil {
 		return err
 	}
-	silent := 0
+	for node := range pods {
+		nodes = append(nodes, node)
+	}
+	slices.Sort(nodes)
+	nodes = slices.Compact(nodes)
+	states := c.askAll(ctx, nodes, pods, func(s *nodeState) {
+		if o.format == "" && (s == nil || !o.problems || s.rank() < 4) {
+			c.row(nodes, s)
+		}
+	})
+	slices.SortStableFunc(states, func(a, b nodeState) int { return cmp.Or(a.rank()-b.rank(), len(b.PodsHurt)-len(a.PodsHurt)) })
+	silent, bad := 0, 0
 	for _, s := range states {
 		if s.Error != "" {
 			silent++
 		}
+		if s.rank() < 3 {
+			bad++
+		}
 	}
-	if silent > 0 {
-		return fmt.Errorf("%d of %d nodes did not say what problems they have", silent, len(pods))
+	switch healthy := slices.IndexFunc(states, func(s nodeState) bool { return s.rank() == 4 }); {
+	case o.format == "json":
+		if o.problems && healthy >= 0 {
+			states = states[:healthy]
+		}
+		encoder := json.NewEncoder(c.out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(states)
+	case bad > 1:
+		fmt.Fprint(c.out, "\nThe most urgent first:\n")
+		for i := range states[:bad] {
+			c.row(nodes, &states[i])
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.exitCode && bad > 0:
+		return exitError{exitProblems}
+	case silent > 0:
+		return fmt.Errorf("%d of %d nodes did not say what problems they have", silent, len(nodes))
 	}
 	return nil
 }
 
-func (c *cluster) table(states []nodeState) error {
-	table := tabwriter.NewWriter(c.out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "NODE\tVERSION\tPROBLEMS\tPODS HURT\tSEVERITY\tWORST")
-	for _, s := range states {
-		if s.Error != "" {
-			fmt.Fprintf(table, "%s\t-\t?\t?\t?\t%s\n", s.Node, short(s.Error))
-			continue
-		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%s\n", s.Node, cmp.Or(s.Version, "-"), s.Problems, len(s.PodsHurt), cmp.Or(s.Severity, "-"), short(s.Worst))
+// askAll asks nodes at once, and shows each as soon as it is known.
+func (c *cluster) askAll(ctx context.Context, nodes []string, pods map[string][]corev1.Pod, show func(*nodeState)) []nodeState {
+	show(nil)
+	states := make([]nodeState, len(nodes))
+	turns := make(chan struct{}, atOnce)
+	var asked sync.WaitGroup
+	var printing sync.Mutex
+	for i, node := range nodes {
+		asked.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			states[i] = c.ask(ctx, node, pods[node])
+			printing.Lock()
+			defer printing.Unlock()
+			show(&states[i])
+		})
 	}
-	return table.Flush()
+	asked.Wait()
+	return states
 }
 
-func (c *cluster) ask(ctx context.Context, pod *corev1.Pod, timeout time.Duration) nodeState {
-	s := nodeState{Node: pod.Spec.NodeName, Namespace: pod.Namespace, Pod: pod.Name, Status: string(pod.Status.Phase), PodsHurt: []string{}}
-	if pod.Status.Phase != corev1.PodRunning {
-		s.Error = "its pod " + pod.Name + " is " + string(pod.Status.Phase)
+// row prints the state of one of these nodes, or the header.
+func (c *cluster) row(nodes []string, s *nodeState) {
+	width := len(slices.MaxFunc(nodes, func(a, b string) int { return len(a) - len(b) }))
+	columns := []any{width, "NODE", "VERSION", "PROBLEMS", "PODS HURT", "SEVERITY", "WORST"}
+	switch {
+	case s == nil:
+	case s.Error != "":
+		columns = []any{width, s.Node, "-", "?", "?", "?", short(s.Error)}
+	default:
+		columns = []any{width, s.Node, short(cmp.Or(s.Version, "-")), fmt.Sprint(*s.Problems), fmt.Sprint(len(s.PodsHurt)), cmp.Or(s.Severity, "-"), short(s.Worst)}
+	}
+	fmt.Fprintln(c.out, strings.TrimRight(fmt.Sprintf("%-*s   %-12s   %-8s   %-9s   %-9s   %s", columns...), " "))
+}
+
+func (c *cluster) ask(ctx context.Context, node string, pods []corev1.Pod) nodeState {
+	s := nodeState{Node: node}
+	pod, err := running(node, pods)
+	if err != nil {
+		s.Error = err.Error()
+		if len(pods) > 0 {
+			s.Namespace, s.Pod, s.Status = pods[0].Namespace, pods[0].Name, string(pods[0].Status.Phase)
+		}
 		return s
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	s.Namespace, s.Pod, s.Status = pod.Namespace, pod.Name, string(pod.Status.Phase)
+	limit := cmp.Or(c.timeout, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	err := c.run(ctx, pod, nil, &out, &errs, "node", "-o", "json")
+	err = c.run(ctx, pod, streams{out: &out, err: &errs}, "node", "-o", "json")
 	switch {
 	case ctx.Err() != nil:
-		s.Error = "no answer within " + timeout.String()
+		s.Error = "no answer within " + limit.String()
 	case errors.As(err, new(exitError)):
-		s.Error = strings.TrimSpace(errs.String())
+		s.Error = cmp.Or(printable(strings.TrimSpace(errs.String())), err.Error())
 	case err != nil:
-		s.Error = err.Error()
+		s.Error = printable(err.Error())
 	default:
 		if err := s.read(out.Bytes()); err != nil {
-			s.Error = "its answer is not that of csi-proxyctl: " + err.Error()
+			s.Error = "its answer is not that of csi-proxyctl: " + printable(err.Error())
 		}
 	}
 	return s
@@ -166,32 +217,18 @@ func (s *nodeState) read(text []byte) error {
 	for _, pod := range node.Pods {
 		names[pod.UID] = pod.Namespace + "/" + pod.Name
 	}
-	s.Version, s.Problems = node.Version, len(*node.Problems)
+	count := len(*node.Problems)
+	s.Version, s.Problems, s.PodsHurt = printable(node.Version), &count, []string{}
 	for i, p := range *node.Problems {
 		if i == 0 {
-			s.Severity, s.Worst = p.Severity, p.String()
+			s.Severity, s.Worst = printable(p.Severity), printable(p.String())
 		}
 		for _, uid := range p.Pods {
 			if p.Severity == "hurts" && !hurt[uid] {
 				hurt[uid] = true
-				s.PodsHurt = append(s.PodsHurt, cmp.Or(names[uid], uid))
+				s.PodsHurt = append(s.PodsHurt, printable(cmp.Or(names[uid], uid)))
 			}
 		}
 	}
 	return nil
-}
-
-// short is one line that fits into a table. Names of a node can have any characters.
-func short(text string) string {
-	const longest = 70
-	line := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, strings.Join(strings.Fields(text), " ")))
-	if len(line) > longest {
-		line = append(line[:longest-1], '…')
-	}
-	return string(line)
 }

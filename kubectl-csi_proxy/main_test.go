@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,43 +25,110 @@ import (
 	"k8s.io/utils/exec"
 )
 
-// apiServer lists pods and passes exec on to the code that the kubelet serves it with.
+// program is csi-proxyctl on a node. It returns its exit code.
+type program func(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int
+
+// apiServer lists nodes, pods and events, and passes exec on to the code that the kubelet serves it with.
 type apiServer struct {
-	nodes map[string]func(args []string, in io.Reader, out, errs io.Writer) int // by their name; the exit code
-	pods  []corev1.Pod
+	programs   map[string]program // by the name of the pod, which is csi-proxy- and this
+	pods       []corev1.Pod
+	nodes      []string
+	hidesNodes bool
+	terminal   chan remotecommand.TerminalSize // of the last program that got one
 }
 
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name, ok := strings.CutSuffix(r.URL.Path, "/exec"); ok {
 		// The API server has other words for them than the kubelet.
-		options := &remotecommand.Options{Stdin: r.FormValue("stdin") == "true", Stdout: r.FormValue("stdout") == "true", Stderr: r.FormValue("stderr") == "true"}
+		options := &remotecommand.Options{Stdin: r.FormValue("stdin") == "true", Stdout: r.FormValue("stdout") == "true", Stderr: r.FormValue("stderr") == "true", TTY: r.FormValue("tty") == "true"}
 		remotecommand.ServeExec(w, r, s, filepath.Base(name), "", r.FormValue("container"), r.URL.Query()["command"], options, time.Minute, time.Minute,
 			remotecommand.SupportedStreamingProtocols)
 		return
 	}
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
-	for _, pod := range s.pods {
-		node, _ := strings.CutPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
-		if r.FormValue("labelSelector") == "app.kubernetes.io/name=csi-proxy" && (node == "" || node == pod.Spec.NodeName) &&
-			(r.URL.Path == "/api/v1/pods" || r.URL.Path == "/api/v1/namespaces/"+pod.Namespace+"/pods") {
-			list.Items = append(list.Items, pod)
+	if strings.HasSuffix(r.URL.Path, "/log") {
+		fmt.Fprintf(w, "log of %s, previous %q\n", r.URL.Path, r.FormValue("previous"))
+		return
+	}
+	var answer any
+	switch r.URL.Path {
+	case "/api/v1/nodes":
+		if s.hidesNodes {
+			w.WriteHeader(http.StatusForbidden)
+			return
 		}
+		list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+		for _, name := range s.nodes {
+			list.Items = append(list.Items, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		answer = list
+	case "/api/v1/namespaces/kube-system/events":
+		answer = corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}, Items: []corev1.Event{{Message: "about " + r.FormValue("fieldSelector")}}}
+	default:
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+		for _, pod := range s.pods {
+			node, _ := strings.CutPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
+			if r.FormValue("labelSelector") == "app.kubernetes.io/name=csi-proxy" && (node == "" || node == pod.Spec.NodeName) &&
+				r.URL.Path == "/api/v1/namespaces/"+pod.Namespace+"/pods" {
+				list.Items = append(list.Items, pod)
+			}
+		}
+		answer = list
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(list)
+	_ = json.NewEncoder(w).Encode(answer)
 }
 
 // ExecInContainer implements remotecommand.Executor.
-func (s *apiServer) ExecInContainer(_ context.Context, name, _, container string, cmd []string, in io.Reader, out, errs io.WriteCloser,
-	_ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration,
+func (s *apiServer) ExecInContainer(ctx context.Context, name, _, container string, cmd []string, in io.Reader, out, errs io.WriteCloser,
+	terminal bool, sizes <-chan remotecommand.TerminalSize, _ time.Duration,
 ) error {
 	if container != "csi-proxy" || cmd[0] != `%CONTAINER_SANDBOX_MOUNT_POINT%\csi-proxyctl.exe` {
 		return fmt.Errorf("no program %q in container %q", cmd[0], container)
 	}
-	if code := s.nodes[strings.TrimPrefix(name, "csi-proxy-")](cmd[1:], in, out, errs); code != 0 {
+	if terminal {
+		s.terminal <- <-sizes
+	}
+	if code := s.programs[strings.TrimPrefix(name, "csi-proxy-")](ctx, cmd[1:], in, out, errs); code != 0 {
 		return exec.CodeExitError{Err: fmt.Errorf("exit code %d", code), Code: code}
 	}
 	return nil
+}
+
+// addPod adds a pod on the node win-NAME, as the DaemonSet of CSI Proxy makes it.
+func (s *apiServer) addPod(name string, changes ...func(*corev1.Pod)) {
+	pod := corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-system", Name: "csi-proxy-" + name,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "csi-proxy", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName:        "win-" + name,
+			SecurityContext: &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}},
+			Containers:      []corev1.Container{{Name: "csi-proxy", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "csi-Pa55"}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	for _, change := range changes {
+		change(&pod)
+	}
+	s.pods = append(s.pods, pod)
+}
+
+func pending(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }
+
+// config serves this, and returns the kubeconfig for it.
+func (s *apiServer) config(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	kubeconfig = filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`{"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"t"}}],
+		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+	return kubeconfig
 }
 
 // programs is a directory with csi-proxyctl, csi-proxy-sim and the endpoints of its broken node. The plugin needs what
@@ -92,53 +160,49 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// newServer has a node with a note, a broken one that is real, one whose daemon does not answer, and one whose pod does not start.
-func newServer(t *testing.T) (kubeconfig string) {
-	t.Helper()
-	say := func(text string) func([]string, io.Reader, io.Writer, io.Writer) int {
-		return func(args []string, _ io.Reader, out, errs io.Writer) int {
-			if strings.Join(args, " ") != "node -o json" {
-				fmt.Fprintf(errs, "unexpected %q\n", args)
-				return 2
-			}
-			fmt.Fprint(out, text)
-			return 0
+// says is csi-proxyctl that knows only how its node is.
+func says(text string) program {
+	return func(_ context.Context, args []string, _ io.Reader, out, errs io.Writer) int {
+		if strings.Join(args, " ") != "node -o json" {
+			fmt.Fprintf(errs, "unexpected %q\n", args)
+			return 2
 		}
+		fmt.Fprint(out, text)
+		return 0
 	}
-	s := &apiServer{nodes: map[string]func([]string, io.Reader, io.Writer, io.Writer) int{
-		"a": say(`{"version":"v2.1.0","problems":[{"severity":"note","text":"full\u001b[31m","pods":["7d0e"]}]}`),
-		"b": func(args []string, in io.Reader, out, errs io.Writer) int {
-			program := osexec.CommandContext(t.Context(), filepath.Join(programs, "csi-proxyctl"), append(args, "--endpoint-dir", programs)...)
+}
+
+// newServer has a node with a note, a broken one that is real, one whose daemon does not answer, one whose pod does not start, and
+// one without a pod.
+func newServer() *apiServer {
+	s := &apiServer{terminal: make(chan remotecommand.TerminalSize, 1), nodes: []string{"win-a", "win-x"}, programs: map[string]program{
+		"a": says(`{"version":"v2.1.0","problems":[{"severity":"note","text":"full\u001b[31m\u009b31m\u202e","pods":["7d0e"]}]}`),
+		"b": func(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+			program := osexec.CommandContext(ctx, filepath.Join(programs, "csi-proxyctl"), append(args, "--endpoint-dir", programs)...)
 			program.Stdin, program.Stdout, program.Stderr = in, out, errs
 			_ = program.Run() // the exit code says it
 			return program.ProcessState.ExitCode()
 		},
-		"c": func(args []string, _ io.Reader, out, errs io.Writer) int {
-			fmt.Fprintf(out, "%q\n", args)
+		"c": func(_ context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+			text := "no input"
+			if in != nil {
+				line, _ := bufio.NewReader(in).ReadString('\n')
+				text = strings.TrimSpace(line)
+			}
+			fmt.Fprintf(out, "%q %s\r\n\x1b]0;owned\ado: csi-proxyctl disk online 4", args, text)
 			fmt.Fprint(errs, "csi-proxyctl: no endpoint answers\n")
 			return 4
 		},
+		"e": func(ctx context.Context, _ []string, _ io.Reader, _, _ io.Writer) int {
+			<-ctx.Done()
+			return 1
+		},
 	}}
-	for _, node := range []string{"c", "a", "b", "d"} {
-		phase := corev1.PodRunning
-		if node == "d" {
-			phase = corev1.PodPending
-		}
-		s.pods = append(s.pods, corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "storage", Name: "csi-proxy-" + node},
-			Spec:       corev1.PodSpec{NodeName: "win-" + node},
-			Status:     corev1.PodStatus{Phase: phase},
-		})
+	for _, name := range []string{"c", "a", "b"} {
+		s.addPod(name)
 	}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	kubeconfig = filepath.Join(t.TempDir(), "config")
-	text := fmt.Sprintf(`{"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"t"}}],
-		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	s.addPod("d", pending)
+	return s
 }
 
 // run runs the plugin, and returns what it prints and why it fails.
@@ -147,76 +211,221 @@ func run(t *testing.T, args ...string) (out, errs string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := newCommand()
 	cmd.SetArgs(args)
-	cmd.SetIn(strings.NewReader(""))
+	cmd.SetIn(strings.NewReader("a secret\n"))
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
 	err = cmd.ExecuteContext(t.Context())
 	return stdout.String(), stderr.String(), err
 }
 
+// TestList: each node has a row, and what needs somebody follows in order.
 func TestList(t *testing.T) {
-	config := newServer(t)
-	out, _, err := run(t, "--kubeconfig", config)
-	const want = `NODE    VERSION   PROBLEMS   PODS HURT   SEVERITY   WORST
-win-a   v2.1.0    1          0           note       full?[31m
-win-b   devel     9          5           hurts      disk 4: offline: 2 paths lead to it
-win-c   -         ?          ?           ?          csi-proxyctl: no endpoint answers
-win-d   -         ?          ?           ?          its pod csi-proxy-d is Pending
+	s := newServer()
+	s.config(t)
+	out, _, err := run(t)
+	const header = "NODE    VERSION        PROBLEMS   PODS HURT   SEVERITY    WORST\n"
+	const sorted = `
+The most urgent first:
+win-b   devel          9          5           hurts       disk 4: offline: 2 paths lead to it
+win-c   -              ?          ?           ?           csi-proxyctl: no endpoint answers
+win-d   -              ?          ?           ?           its pod csi-proxy-d is Pending
+win-x   -              ?          ?           ?           no pod of CSI Proxy
 `
-	if out != want {
-		t.Errorf("got\n%s\nwant\n%s", out, want)
+	rows, hasHeader := strings.CutPrefix(out, header)
+	rows, isSorted := strings.CutSuffix(rows, sorted)
+	if !hasHeader || !isSorted || strings.Count(rows, "\n") != 5 || !strings.Contains(rows, "win-a   v2.1.0         1          0           note        full?[31m?31m?\n") {
+		t.Errorf("got\n%s\nwant\n%s", out, sorted)
 	}
-	if err == nil || err.Error() != "2 of 4 nodes did not say what problems they have" {
+	if err == nil || err.Error() != "3 of 5 nodes did not say what problems they have" {
 		t.Errorf("got %v", err)
 	}
-	if out, _, _ := run(t, "--kubeconfig", config, "--problems", "-n", "storage"); !strings.Contains(out, "win-b") {
-		t.Errorf("with problems: %s", out)
+	if _, _, err := run(t, "--exit-code"); !errors.Is(err, exitError{4}) {
+		t.Errorf("with --exit-code: %v", err)
 	}
-	out, _, err = run(t, "--kubeconfig", config, "-o", "json")
+	out, _, err = run(t, "-o", "json")
 	var states []nodeState
-	if err == nil || json.Unmarshal([]byte(out), &states) != nil || len(states) != 4 || len(states[1].PodsHurt) == 0 || states[2].Error == "" {
+	if err == nil || json.Unmarshal([]byte(out), &states) != nil || len(states) != 5 || *states[0].Problems != 9 || len(states[0].PodsHurt) != 5 ||
+		states[1].Problems != nil || states[4].Worst != "full?[31m?31m?" || !strings.Contains(out, `"problems": null`) {
 		t.Errorf("got %v, %s", err, out)
 	}
-	if _, _, err := run(t, "--kubeconfig", config, "-n", "elsewhere"); err == nil || !strings.Contains(err.Error(), "--namespace") {
+	s.hidesNodes = true
+	if out, errs, _ := run(t); strings.Contains(out, "win-x") || !strings.Contains(errs, "must not list nodes") {
+		t.Errorf("without the right to list nodes: %s%s", out, errs)
+	}
+	if _, _, err := run(t, "-n", "elsewhere"); err == nil || !strings.Contains(err.Error(), "--namespace") {
 		t.Errorf("in a namespace without pods: %v", err)
 	}
 }
 
-// TestRun: a command runs on the node that is named, with its arguments, flags included, and its exit code.
-func TestRun(t *testing.T) {
-	config := newServer(t)
-	out, errs, err := run(t, "--kubeconfig", config, "doctor", "win-c", "-o", "json", "--log-file", `C:\a b\log`)
-	if out != `["doctor" "-o" "json" "--log-file" "C:\\a b\\log"]`+"\n" || errs != "csi-proxyctl: no endpoint answers\n" || !errors.Is(err, exitError{4}) {
-		t.Errorf("got %q, %q, %v", out, errs, err)
+// TestList_Healthy: of healthy nodes, only the first rows are there.
+func TestList_Healthy(t *testing.T) {
+	s := newServer()
+	s.pods, s.nodes = nil, nil
+	s.addPod("a")
+	s.programs["a"] = says(`{"problems":[]}`)
+	s.config(t)
+	if out, errs, err := run(t, "--exit-code"); err != nil || errs != "" || strings.Count(out, "\n") != 2 {
+		t.Errorf("got %s%s, %v", out, errs, err)
 	}
-	if out, _, _ := run(t, "--kubeconfig", config, "ctl", "win-c", "volume", "list"); out != `["volume" "list"]`+"\n" {
-		t.Errorf("ctl: %q", out)
-	}
-	if _, _, err := run(t, "--kubeconfig", config, "node", "win-x"); err == nil || !strings.Contains(err.Error(), "no pod of CSI Proxy runs on node win-x") {
-		t.Errorf("on a node without CSI Proxy: %v", err)
-	}
-	if _, _, err := run(t, "--kubeconfig", config, "node", "win-d"); err == nil || !strings.Contains(err.Error(), "win-d") {
-		t.Errorf("where its pod does not run: %v", err)
+	if out, _, err := run(t, "--problems"); err != nil || strings.Count(out, "\n") != 1 {
+		t.Errorf("with --problems: %s, %v", out, err)
 	}
 }
 
+// rows tells when the row of a node comes.
+type rows struct {
+	bytes.Buffer
+	seen chan struct{}
+}
+
+func (r *rows) Write(text []byte) (int, error) {
+	if bytes.HasPrefix(text, []byte("win-")) {
+		select {
+		case r.seen <- struct{}{}:
+		default:
+		}
+	}
+	return r.Buffer.Write(text)
+}
+
+// TestList_Fleet: of 200 nodes the rows come while one is silent.
+func TestList_Fleet(t *testing.T) {
+	const nodes = 200
+	s := newServer()
+	s.pods, s.nodes = nil, nil
+	out := &rows{seen: make(chan struct{}, nodes)}
+	for i := range nodes {
+		name := fmt.Sprint(i)
+		s.addPod(name)
+		s.programs[name] = says(`{"problems":[]}`)
+	}
+	s.programs["0"] = func(ctx context.Context, _ []string, _ io.Reader, _, _ io.Writer) int {
+		for range nodes - 1 { // the rows of all others
+			select {
+			case <-out.seen:
+			case <-ctx.Done():
+				return 1
+			}
+		}
+		return 3
+	}
+	s.config(t)
+	cmd := newCommand()
+	cmd.SetArgs([]string{"--timeout=1m"})
+	cmd.SetOut(out)
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 200 nodes") || strings.Contains(out.String(), "no answer within") {
+		t.Errorf("got %v, %s", err, out)
+	}
+}
+
+// TestRun: a command runs on the node that is named, with its arguments, flags included, and its exit code. What it prints can be
+// pasted here, and does nothing to the terminal. Only ctl gets the input.
+func TestRun(t *testing.T) {
+	config := newServer().config(t)
+	out, errs, err := run(t, "--kubeconfig", config, "doctor", "win-c", "-o", "json", "--log-file", `C:\a b\log`)
+	want := fmt.Sprintf(`["doctor" "-o" "json" "--log-file" "C:\\a b\\log"] no input`+"\n?]0;owned?do: kubectl csi-proxy --kubeconfig=%q ctl win-c disk online 4", config)
+	if out != want || errs != "csi-proxyctl: no endpoint answers\n" || !errors.As(err, new(exitError)) {
+		t.Errorf("got %q, %q, %v, want %q", out, errs, err, want)
+	}
+	if out, _, _ := run(t, "ctl", "win-c", "volume", "list"); !strings.HasPrefix(out, `["volume" "list"] a secret`+"\n") {
+		t.Errorf("ctl: %q", out)
+	}
+	if _, _, err := run(t, "node", "win-x"); err == nil || !strings.Contains(err.Error(), "node win-x: no pod of CSI Proxy; only a pod of a DaemonSet in the namespace kube-system counts") {
+		t.Errorf("on a node without CSI Proxy: %v", err)
+	}
+	if _, _, err := run(t, "node", "win-d"); err == nil || !strings.Contains(err.Error(), "csi-proxy-d is Pending") {
+		t.Errorf("where its pod does not run: %v", err)
+	}
+	if _, _, err := run(t, "node", "--", "--problems"); err == nil || !strings.Contains(err.Error(), "is not the name of a node") {
+		t.Errorf("without a node: %v", err)
+	}
+	if out, _, err := run(t, "version"); err != nil || !strings.HasPrefix(out, "kubectl csi-proxy ") {
+		t.Errorf("version: %q, %v", out, err)
+	}
+}
+
+// TestRun_Trust: a pod that only looks like CSI Proxy gets nothing, and two candidates are an error.
+func TestRun_Trust(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"in another namespace":   func(pod *corev1.Pod) { pod.Namespace = "tenant" },
+		"of no DaemonSet":        func(pod *corev1.Pod) { pod.OwnerReferences = nil },
+		"of a Job":               func(pod *corev1.Pod) { pod.OwnerReferences[0].Kind = "Job" },
+		"not of the host":        func(pod *corev1.Pod) { pod.Spec.SecurityContext = nil },
+		"with another container": func(pod *corev1.Pod) { pod.Spec.Containers[0].Name = "other" },
+		"whose container is not of the host": func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(false)}}
+		},
+		"that is being deleted": func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"x/y"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			s.addPod("c2", change, func(pod *corev1.Pod) { pod.Spec.NodeName = "win-c" })
+			s.config(t)
+			if out, _, err := run(t, "ctl", "win-c", "smb", "list"); !errors.As(err, new(exitError)) || !strings.Contains(out, "a secret") {
+				t.Errorf("beside the real one: %q, %v", out, err)
+			}
+			s.pods = s.pods[len(s.pods)-1:]
+			if _, _, err := run(t, "ctl", "win-c", "smb", "list"); err == nil || !strings.Contains(err.Error(), "win-c: no pod of CSI Proxy") {
+				t.Errorf("alone: %v", err)
+			}
+		})
+	}
+	s := newServer()
+	s.addPod("c2", func(pod *corev1.Pod) { pod.Spec.NodeName = "win-c" })
+	s.config(t)
+	if _, _, err := run(t, "ctl", "win-c", "smb", "list"); err == nil || !strings.Contains(err.Error(), "2 pods on node win-c look like CSI Proxy, such as csi-proxy-c and csi-proxy-c2") {
+		t.Errorf("two candidates: %v", err)
+	}
+}
+
+// TestTimeout: a node that does not answer keeps nobody.
+func TestTimeout(t *testing.T) {
+	s := newServer()
+	s.addPod("e")
+	s.config(t)
+	if _, _, err := run(t, "--timeout", "100ms", "doctor", "win-e"); err == nil || !strings.Contains(err.Error(), "no answer from node win-e within 100ms") {
+		t.Errorf("doctor: %v", err)
+	}
+	if out, _, err := run(t, "--timeout", "100ms"); err == nil || !strings.Contains(out, "no answer within 100ms") {
+		t.Errorf("list: %s, %v", out, err)
+	}
+}
+
+// TestSupportBundle: it has what the node has, and what only the cluster knows.
 func TestSupportBundle(t *testing.T) {
-	config := newServer(t)
+	newServer().config(t)
 	file := filepath.Join(t.TempDir(), "bundle.zip")
-	if _, errs, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b", "--service-name=csi-proxy"); err != nil || !strings.Contains(errs, file) || !strings.Contains(errs, "Not in the bundle:") {
+	if _, errs, err := run(t, "support-bundle", "-f", file, "win-b", "--service-name=csi-proxy"); err != nil || !strings.Contains(errs, file) || !strings.Contains(errs, "Not in the bundle:") {
 		t.Fatal(err, errs)
 	}
-	if archive, err := zip.OpenReader(file); err != nil || len(archive.File) < 5 {
-		t.Errorf("got %v, %v", archive, err)
+	archive, err := zip.OpenReader(file)
+	if err != nil || len(archive.File) < 9 {
+		t.Fatalf("got %v, %v", archive, err)
 	}
-	if _, _, err := run(t, "--kubeconfig", config, "support-bundle", "-f", file, "win-b"); err == nil {
-		t.Error("it replaces a file")
+	defer archive.Close()
+	for name, want := range map[string]string{
+		"pod.json": `"nodeName": "win-b"`, "log.txt": "csi-proxy-b/log, previous \"\"", "log-previous.txt": `previous "true"`, "events.json": "about involvedObject.name=csi-proxy-b",
+	} {
+		text, err := fs.ReadFile(archive, "cluster/csi-proxy-b/"+name)
+		if err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "csi-Pa55") {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
 	}
-	other := filepath.Join(t.TempDir(), "other.zip")
-	if _, _, err := run(t, "--kubeconfig", config, "support-bundle", "-f", other, "win-a"); err == nil {
-		t.Error("a node without a bundle has one")
+	if _, _, err := run(t, "support-bundle", "-f", file, "win-b"); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("it replaces a file: %v", err)
 	}
-	if _, err := os.Stat(other); err == nil {
-		t.Error("half a bundle is left")
+	part := filepath.Join(t.TempDir(), "part.zip")
+	if _, _, err := run(t, "support-bundle", "-f", part, "win-d"); err == nil || !strings.Contains(err.Error(), "only what the cluster knows") || !strings.Contains(err.Error(), "Pending") {
+		t.Errorf("of a pod that does not run: %v", err)
+	}
+	if archive, err := zip.OpenReader(part); err != nil || len(archive.File) != 4 {
+		t.Errorf("of a pod that does not run: %v", err)
+	}
+	none := filepath.Join(t.TempDir(), "none.zip")
+	if _, _, err := run(t, "support-bundle", "-f", none, "win-x"); err == nil {
+		t.Error("a node without a pod has a bundle")
+	}
+	if _, err := os.Stat(none); err == nil {
+		t.Error("an empty bundle is left")
 	}
 }
