@@ -136,13 +136,13 @@ func (c *cluster) on(ctx context.Context, node string, s streams, args ...string
 				"'kubectl csi-proxy' lists the nodes, and --namespace, --selector and --container look elsewhere", node, err, c.namespace, c.selector, c.container)
 		}
 	}
-	if context.Cause(ctx) == late {
+	if errors.Is(context.Cause(ctx), late) {
 		return late
 	}
 	return err
 }
 
-// firstByte tells when something is written.
+// firstByte calls written for each text.
 type firstByte struct {
 	io.Writer
 	written func()

@@ -45,7 +45,7 @@ type nodeState struct {
 	Error     string   `json:"error,omitempty"`
 }
 
-// rank orders nodes: those that hurt pods, those that nobody knows, and the others.
+// rank orders nodes: those that hurt pods, those that do not say, and the others.
 func (s *nodeState) rank() int {
 	if s.Error != "" {
 		return 1
@@ -53,7 +53,7 @@ func (s *nodeState) rank() int {
 	return map[string]int{"hurts": 0, "will-hurt": 2, "note": 3, "": 4}[s.Severity]
 }
 
-// list asks every node at once. It prints a row as soon as a node has answered or had its time, and then those that need somebody
+// list asks every node at once. It prints a row as soon as a node has answered or had its time, and then those with problems
 // once more, the most urgent first.
 func (c *cluster) list(ctx context.Context, o listOptions) error {
 	if o.format != "" && o.format != "json" {

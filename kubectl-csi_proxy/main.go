@@ -54,7 +54,7 @@ func newCommand() *cobra.Command {
 node's storage and the pods that they hurt. 'node', 'doctor', 'support-bundle' and 'ctl' run
 csi-proxyctl on one of them.
 
-A node has one line as soon as it answers. Those that need somebody follow once more, the most
+A node has one line as soon as it answers. Those with problems follow once more, the most
 urgent first. With --exit-code the exit code is 4 if there are any.
 
 You need the right to list pods, and to create pods/exec, in the namespace of CSI Proxy: the value

@@ -218,7 +218,7 @@ func run(t *testing.T, args ...string) (out, errs string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// TestList: each node has a row, and what needs somebody follows in order.
+// TestList: each node has a row, and those with problems follow in order.
 func TestList(t *testing.T) {
 	s := newServer()
 	s.config(t)
@@ -272,7 +272,7 @@ func TestList_Healthy(t *testing.T) {
 	}
 }
 
-// rows tells when the row of a node comes.
+// rows has seen the row of a node.
 type rows struct {
 	bytes.Buffer
 	seen chan struct{}
@@ -378,7 +378,7 @@ func TestRun_Trust(t *testing.T) {
 	}
 }
 
-// TestTimeout: a node that does not answer keeps nobody.
+// TestTimeout: a node that does not answer ends with its time.
 func TestTimeout(t *testing.T) {
 	s := newServer()
 	s.addPod("e")

@@ -38,7 +38,7 @@ func (c *cluster) plain(node string) (streams, func() error) {
 	}
 }
 
-// sizes tells a program on a node how large the terminal is here.
+// sizes are those that the terminal has here.
 type sizes struct {
 	ctx  context.Context //nolint:containedctx // Next has none
 	of   *os.File

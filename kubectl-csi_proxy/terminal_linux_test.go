@@ -14,7 +14,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// TestTerminal: a command that asks gets the terminal of whoever runs it, with its size, and gives it back as it was.
+// TestTerminal: a command that asks gets the terminal of its user, with its size, and leaves it as it was.
 func TestTerminal(t *testing.T) {
 	s := newServer()
 	s.addPod("t")

@@ -21,6 +21,8 @@ func series(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{
 		"up": nil, "process_start_time_seconds": nil, "process_resident_memory_bytes": nil, "process_cpu_seconds_total": nil,
+		// Of kube-state-metrics: https://github.com/kubernetes/kube-state-metrics/blob/main/docs/metrics/workload/daemonset-metrics.md
+		"kube_daemonset_status_number_unavailable": {"daemonset"},
 	}
 	for line := range strings.Lines(string(read(t, "v2/cmd/pkg/daemon/metrics/testdata/names.txt"))) {
 		fields := strings.Fields(line)

@@ -12,19 +12,22 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/yaml"
 )
 
 // kinds are the types of the objects that we have manifests of, as their own projects define them.
 var kinds = map[string]any{
-	"apps/v1 DaemonSet":                       appsv1.DaemonSet{},
-	"v1 ConfigMap":                            corev1.ConfigMap{},
-	"v1 Service":                              corev1.Service{},
-	"v1 ServiceAccount":                       corev1.ServiceAccount{},
-	"storage.k8s.io/v1 CSIDriver":             storagev1.CSIDriver{},
-	"monitoring.coreos.com/v1 ServiceMonitor": monitoringv1.ServiceMonitor{},
-	"monitoring.coreos.com/v1 PrometheusRule": monitoringv1.PrometheusRule{},
+	"apps/v1 DaemonSet":                        appsv1.DaemonSet{},
+	"rbac.authorization.k8s.io/v1 Role":        rbacv1.Role{},
+	"rbac.authorization.k8s.io/v1 ClusterRole": rbacv1.ClusterRole{},
+	"v1 ConfigMap":                             corev1.ConfigMap{},
+	"v1 Service":                               corev1.Service{},
+	"v1 ServiceAccount":                        corev1.ServiceAccount{},
+	"storage.k8s.io/v1 CSIDriver":              storagev1.CSIDriver{},
+	"monitoring.coreos.com/v1 ServiceMonitor":  monitoringv1.ServiceMonitor{},
+	"monitoring.coreos.com/v1 PrometheusRule":  monitoringv1.PrometheusRule{},
 }
 
 // object is an object of a manifest, and where it stands.
