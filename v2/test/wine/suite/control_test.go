@@ -33,15 +33,15 @@ func TestControl(t *testing.T) {
 		default:
 		}
 	}
-	const servers = `{smbServers: [{name: srv.example, shares: [{name: share}], accounts: [{user: u, password: pass}]}], directories: ['\\srv.example\share\dir']}`
-	if output, failed := ctl(t, p, "sim", "apply", servers); failed {
-		t.Errorf("csi-proxyctl sim apply: %s", output)
-	}
 	for _, step := range []struct{ args, want string }{
 		{"sim attach 1GiB --serial disk-7", "disk 4: attached"},
 		{"sim grow 4 2GiB", "disk 4: grown to 2.0 GiB"},
 		{"disk rescan", "disks: rescanned"},
 		{"disk stats 4", "2.0 GiB"},
+		{"sim server add srv.example", "added"},
+		{`sim share add \\srv.example\share`, "added"},
+		{`sim account add srv.example u --password-file C:\secret.txt`, "added"},
+		{`sim mkdir \\srv.example\share\dir`, "created"},
 		{`smb map \\srv.example\share --user u --password-file C:\secret.txt --link ` + kubelet + `\plugins\share`, "mapped"},
 		{"sim reboot", "node: restarted"},
 		{"sim show", "name: srv.example"},

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Commands maps methods that the server's advice names to the commands that call them.
+// Commands maps methods, and fields of changes of an emulated node, that the server's advice names to the commands that call them.
 var Commands = map[string]string{ //nolint:gosec // G101: the names of methods and commands, not credentials
 	"AddTargetPortal":           "csi-proxyctl iscsi portal add",
 	"ConnectTarget":             "csi-proxyctl iscsi connect",
@@ -24,6 +24,7 @@ var Commands = map[string]string{ //nolint:gosec // G101: the names of methods a
 	"SetDiskState":              "csi-proxyctl disk online",
 	"SetMutualChapSecret":       "csi-proxyctl iscsi mutual-chap",
 	"StartService":              "csi-proxyctl system service start",
+	"smbPasswords":              "csi-proxyctl sim account password",
 }
 
 // withCommands replaces methods and options that a server's error advises by commands and flags: those after the first
@@ -34,6 +35,9 @@ func withCommands(err error) error {
 		return err
 	}
 	words, advice := strings.Split(s.Message(), " "), false
+	if len(words) > 3 && words[0] == "line" && strings.HasSuffix(words[2], ":") { // of a change that we have written, not the user
+		words = words[3:]
+	}
 	for i, word := range words {
 		name := strings.Trim(word, `'"(),`)
 		switch command := Commands[name]; {

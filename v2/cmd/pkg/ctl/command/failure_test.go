@@ -35,8 +35,9 @@ var arguments = map[string]string{
 	"iscsi connect": "p iqn", "iscsi disconnect": "p iqn", "iscsi disks": "p iqn", "iscsi mutual-chap": "--secret-stdin",
 	"system bios": "", "system service get": "s", "system service start": "s", "system service stop": "s",
 	"node": "", "node heal": "--yes", "web": "",
-	"sim show": "", "sim attach": "1Gi", "sim detach": "1", "sim reattach": "1", "sim grow": "1 2Gi", "sim fail": "1", "sim hang": "1", "sim heal": "1",
-	"sim apply": "{}", "sim reboot": "", "sim restart-daemon": "",
+	"sim show": "", "sim attach": "1Gi", "sim clone": "1", "sim detach": "1", "sim reattach": "1", "sim grow": "1 2Gi", "sim fail": "1", "sim hang": "1", "sim heal": "1",
+	"sim server add": "s", "sim server stop": "s", "sim server start": "s", "sim share add": `\\s\d`,
+	"sim account add": "s u --password-stdin", "sim account password": "s u --password-stdin", "sim end-sessions": "", "sim mkdir": `C:\x`, "sim reboot": "", "sim restart-daemon": "",
 }
 
 // eachCommand calls a function for every command that makes calls.
