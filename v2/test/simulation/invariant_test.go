@@ -92,8 +92,11 @@ func (r *run) ask(q *question) {
 	q.ctx, q.cancel = context.WithTimeout(context.Background(), callLimit)
 	q.began, q.troubled, q.mounted = time.Now(), q.volume.troubled, !r.empty(q.volume.staging())
 	r.asked = append(r.asked, q)
-	if q.verb == "stage" { // Unstage waits again then
-		q.volume.stagedAt = time.Now()
+	switch v := q.volume; {
+	case q.verb == "stage": // Unstage waits again then
+		v.leftAt = time.Time{}
+	case q.verb == "unstage" && v.leftAt.IsZero():
+		v.leftAt = time.Now()
 	}
 	q.volume.saidGone.Store(false)
 }
@@ -135,7 +138,7 @@ func (r *run) answered(q *question, err error) {
 	}
 	_, here := r.here(v.serial)
 	certain := here || !slices.ContainsFunc(r.repairs, func(p repair) bool { return !strings.Contains(p.text, v.name) })
-	if bad := min(since(v.badAt), since(r.befell), since(v.stagedAt)); q.verb == "unstage" && err != nil && bad > badLimit && certain {
+	if bad := min(since(v.badAt), since(r.befell), since(v.leftAt)); q.verb == "unstage" && err != nil && bad > badLimit && certain {
 		r.fail(invariant5, "%s cannot be unstaged although its disk has failed, hung or left for %s: %v", v.name, bad, err)
 	}
 	if v.saidGone.Load() && here && q.mounted && q.troubled == v.troubled {

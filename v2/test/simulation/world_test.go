@@ -57,7 +57,7 @@ type volume struct {
 	hungAt    time.Time
 	hungFor   time.Duration // at most
 	badAt     time.Time     // since when its disk hangs, fails or is not here
-	stagedAt  time.Time     // for the last time, or attempted
+	leftAt    time.Time     // when the first Unstage since the last Stage was asked for
 	troubled  int           // counts what befell it
 	random    *rand.Rand    // of its life
 
