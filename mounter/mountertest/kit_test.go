@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
-	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -61,7 +60,7 @@ func (k *kit) restart() {
 	k.t.Helper()
 	option := k.option
 	if k.Mode() == mounter.Library {
-		option = mountertest.Restart(k.node)
+		option = k.driver.Restart()
 	}
 	m, err := mounter.New(k.ctx, option)
 	k.must(err)

@@ -35,8 +35,9 @@ type kit struct {
 	t    *testing.T
 	ctx  context.Context //nolint:containedctx // that of the case
 	node *winsim.Node
-	// option opened the Mounter, stop ends its daemon.
+	// option opened the Mounter of the driver, stop ends its daemon.
 	option mounter.Option
+	driver *mountertest.Driver
 	stop   func()
 }
 
@@ -49,7 +50,8 @@ func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
 
 func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	t.Helper()
-	option, stop := mountertest.Library(node), func() {}
+	driver := mountertest.NewDriver(node)
+	option, stop := driver.Restart(), func() {}
 	if mode == mounter.Daemon {
 		d := mountertest.NewDaemon(t, node)
 		option, stop = d.Option(), d.Stop
@@ -61,7 +63,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	}
 	t.Cleanup(func() { _ = m.Close() })
 	t.Cleanup(node.Reboot) // it ends what a bad disk holds
-	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option, stop: stop}
+	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node, option: option, driver: driver, stop: stop}
 }
 
 // again ends the driver and the daemon, and starts new ones.

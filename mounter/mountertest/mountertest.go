@@ -5,7 +5,7 @@
 //
 // A driver's test that passes with Library and with NewDaemon works with both.
 //
-// A driver that restarts is another Mounter: with Restart in the mode Library, with the same option in the mode Daemon. A
+// A driver that restarts is another Mounter: with a Driver in the mode Library, with the same option in the mode Daemon. A
 // daemon that restarts is its Stop and Start, a node its Reboot.
 //
 // A daemon and its Mounter hold some 30 file descriptors until Stop and Close, or the end of the test. A test with hundreds of
@@ -42,10 +42,21 @@ func Library(node *winsim.Node) mounter.Option {
 	})
 }
 
-// Restart is Library for a process of the driver that starts now. It knows nothing of earlier ones, and what Windows still
-// does for them goes on.
-func Restart(node *winsim.Node) mounter.Option {
-	m := node.Process(nil)
+// Driver is a process of a driver in the mode Library.
+type Driver struct {
+	node *winsim.Node
+	end  func()
+}
+
+// NewDriver is a driver that Restart starts.
+func NewDriver(node *winsim.Node) *Driver { return &Driver{node, func() {}} }
+
+// Restart is Library for a process that starts now. The one before ends as in a crash: it does nothing more, and what Windows
+// still does for it goes on.
+func (d *Driver) Restart() mounter.Option {
+	d.end()
+	m := d.node.Process(nil)
+	d.end = m.(interface{ End() }).End //nolint:forcetypeassert // Process says so
 	return mounter.WithHosts(mounter.Hosts{
 		Disk: diskapi.NewOn(m), Volume: volumeapi.NewOn(m), Filesystem: fsapi.NewOn(m), SMB: smbapi.NewOn(m), ISCSI: iscsiapi.NewOn(m),
 		Node: func(options ...nodeapi.Option) (*nodeapi.Node, error) { return nodeapi.NewOn(m, options...) },

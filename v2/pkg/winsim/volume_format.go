@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -13,51 +14,50 @@ import (
 // process is the node as a process sees it.
 type process struct {
 	win.Machine
-	clock *clock
-	ended *bool
+	ended *atomic.Bool
 }
 
 // processKey is the key of a process' end in the context of its calls.
 type processKey struct{}
 
 // Process is the node as another process sees it. The machine has a method End, which ends the process as Windows does: its
-// locks are abandoned, and what it asked for goes on.
+// locks are abandoned, what it asked for goes on, and it asks for nothing more.
 func (p process) Process(f win.Interceptor) win.Machine {
-	ended := new(bool)
+	ended := new(atomic.Bool)
 	return process{p.Machine.Process(func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
 		ctx = context.WithValue(ctx, processKey{}, ended)
+		if ended.Load() {
+			return context.Canceled
+		}
 		if f == nil {
 			return next(ctx)
 		}
 		return f(ctx, c, next)
-	}), p.clock, ended}
+	}), ended}
 }
 
 // End ends the process.
-func (p process) End() {
-	defer p.clock.lock()()
-	*p.ended = true
-}
+func (p process) End() { p.ended.Store(true) }
 
 // formatLock is a lock of volumes.formatLocks. The node's own process does not end.
-type formatLock struct{ ended *bool }
+type formatLock struct{ ended *atomic.Bool }
 
 // LockFormat takes a lock that outlives its owner.
 func (m *volumes) LockFormat(ctx context.Context, id win.VolumeID) (win.FormatLock, error) {
 	defer m.lock()()
 	last := m.formatLocks[id]
-	if last != nil && !*last.ended {
+	if last != nil && !last.ended.Load() {
 		return win.FormatLock{}, winerr.WaitTimeout
 	}
-	ended, ok := ctx.Value(processKey{}).(*bool)
+	ended, ok := ctx.Value(processKey{}).(*atomic.Bool)
 	if !ok {
-		ended = new(bool)
+		ended = new(atomic.Bool)
 	}
 	lock := &formatLock{ended}
 	m.formatLocks[id] = lock
 	return win.FormatLock{Abandoned: last != nil, Release: func() {
 		defer m.lock()()
-		if !*ended && m.formatLocks[id] == lock {
+		if !ended.Load() && m.formatLocks[id] == lock {
 			delete(m.formatLocks, id)
 		}
 	}}, nil

@@ -105,7 +105,7 @@ func New(model Model) (*Node, error) {
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.seam = process{Machine: bounds.New(machine{
 		built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock, win.NoBounds{},
-	}, node.intercept, node.prompt), clock: built.clock}
+	}, node.intercept, node.prompt)}
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	if err := node.start(model.Files); err != nil {
