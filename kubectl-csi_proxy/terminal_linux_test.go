@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,10 +27,7 @@ func TestTerminal(t *testing.T) {
 	}
 	s.config(t)
 	ours, theirs := openTerminal(t)
-	before, err := term.GetState(int(theirs.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before, stateErr := term.GetState(int(theirs.Fd()))
 	cmd := newCommand()
 	cmd.SetArgs([]string{"ctl", "win-t", "volume", "format"})
 	cmd.SetIn(theirs)
@@ -56,7 +54,7 @@ func TestTerminal(t *testing.T) {
 	if size := <-s.terminal; size != (remotecommand.TerminalSize{Width: 80, Height: 24}) {
 		t.Errorf("the terminal has %+v", size)
 	}
-	if after, err := term.GetState(int(theirs.Fd())); err != nil || *after != *before {
+	if after, err := term.GetState(int(theirs.Fd())); errors.Join(stateErr, err) != nil || *after != *before {
 		t.Errorf("the terminal was %+v and is %+v, %v", before, after, err)
 	}
 }
@@ -69,14 +67,9 @@ func openTerminal(t *testing.T) (ours, theirs *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ours.Close() })
-	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
 	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
+	err = errors.Join(err, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0), unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		t.Fatal(err)
 	}
 	theirs, err = os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0)
