@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +60,7 @@ func (c *cluster) copyBundle(ctx context.Context, node string, to *zip.Writer, a
 	}
 	defer func() { _ = errors.Join(whole.Close(), os.Remove(whole.Name())) }()
 	s, done := c.plain(node)
-	s.out = whole
+	s.out = &limited{whole, 1 << 30}
 	if err := errors.Join(c.on(ctx, node, s, append([]string{"support-bundle", "--file=-"}, args...)...), done()); err != nil {
 		return err
 	}
@@ -71,6 +73,9 @@ func (c *cluster) copyBundle(ctx context.Context, node string, to *zip.Writer, a
 		return fmt.Errorf("node %s: its bundle is not an archive: %w", node, err)
 	}
 	for _, file := range from.File {
+		if !fs.ValidPath(file.Name) || strings.HasPrefix(file.Name, "cluster/") || strings.ContainsAny(file.Name, `\:`) {
+			return fmt.Errorf("node %s: its bundle has a file %q", node, file.Name)
+		}
 		if err := to.Copy(file); err != nil {
 			return err
 		}

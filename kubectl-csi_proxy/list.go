@@ -167,7 +167,7 @@ func (c *cluster) ask(ctx context.Context, node string, pods []corev1.Pod) nodeS
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	err = c.run(ctx, pod, streams{out: &out, err: &errs}, "node", "-o", "json")
+	err = c.run(ctx, pod, streams{out: &limited{&out, longestLine}, err: &limited{&errs, longestLine}}, "node", "-o", "json")
 	switch {
 	case ctx.Err() != nil:
 		s.Error = "no answer within " + limit.String()

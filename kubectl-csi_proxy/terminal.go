@@ -23,7 +23,7 @@ func (c *cluster) terminal(ctx context.Context, node string) (streams, func() er
 	if err != nil {
 		return streams{}, nil, err
 	}
-	return streams{in: in, out: out, sizes: &sizes{ctx: ctx, of: out}}, func() error { return term.Restore(int(in.Fd()), before) }, nil
+	return streams{in: in, out: out, sizes: &sizes{ctx: ctx, of: int(out.Fd())}}, func() error { return term.Restore(int(in.Fd()), before) }, nil
 }
 
 // plain returns the streams of a program that asks nothing.
@@ -41,14 +41,14 @@ func (c *cluster) plain(node string) (streams, func() error) {
 // sizes are those that the terminal has here.
 type sizes struct {
 	ctx  context.Context //nolint:containedctx // Next has none
-	of   *os.File
+	of   int             // its descriptor: a File gives it to one goroutine only
 	last remotecommand.TerminalSize
 }
 
 // Next implements remotecommand.TerminalSizeQueue. Windows has no signal for a new size.
 func (s *sizes) Next() *remotecommand.TerminalSize {
 	for {
-		width, height, err := term.GetSize(int(s.of.Fd()))
+		width, height, err := term.GetSize(s.of)
 		if err != nil {
 			return nil
 		}

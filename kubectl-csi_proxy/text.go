@@ -18,6 +18,19 @@ func printable(text string) string {
 	}, text)
 }
 
+// limited refuses more than a node prints.
+type limited struct {
+	io.Writer
+	left int
+}
+
+func (l *limited) Write(text []byte) (int, error) {
+	if l.left -= len(text); l.left < 0 {
+		return 0, errors.New("the node sends more than it should")
+	}
+	return l.Writer.Write(text)
+}
+
 // lines makes what a node prints printable, and its commands such as can be pasted here, line by line.
 type lines struct {
 	to   io.Writer

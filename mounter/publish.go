@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
 const (
@@ -81,6 +82,9 @@ func (m *Mounter) heal(ctx context.Context, staging string, share SMB) error {
 	live, err := soon(ctx, staging, m.node.isLiveLink)
 	if live || ctx.Err() != nil {
 		return err
+	}
+	if at, entryErr := m.entryAt(ctx, staging); entryErr != nil || at.kind != fsapi.LinkEntry { // Stage has not been here, or Unstage has
+		return m.checkStaged(ctx, staging)
 	}
 	klog.FromContext(ctx).Info("Connecting a share again", "remote", share.Remote, "path", staging, "err", err)
 	limited, cancel := context.WithTimeout(ctx, healLimit)

@@ -114,10 +114,21 @@ var linuxFileSystems = []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", 
 // optionsOf splits mount flags as Linux does, which joins them with commas.
 func optionsOf(flags []string) []string { return strings.Split(strings.Join(flags, ","), ",") }
 
-// ignoreLinux returns a request that was checked without what has a meaning only on Linux. Each value is logged once, options
-// without what follows the equals sign: that can be a password.
+// linuxOptions are mount options that StorageClasses name for nodes with Linux.
+var linuxOptions = []string{
+	"actimeo", "async", "atime", "cache", "cifsacl", "defaults", "dir_mode", "discard", "domain", "dynperm", "exec", "file_mode", "fsc", "gid",
+	"hard", "iocharset", "lazytime", "max_channels", "mfsymlinks", "multichannel", "nobrl", "noatime", "nodev", "nodiratime", "nodiscard", "noexec",
+	"noperm", "nosharesock", "nosuid", "nouuid", "password", "relatime", "rsize", "rw", "sec", "serverino", "soft", "strictatime", "sync", "uid",
+	"username", "vers", "wsize",
+}
+
+// ignoreLinux returns a request that was checked without what has a meaning only on Linux. Each value is logged once if it is one
+// of these lists: anything else may be of any length, or a part of a password.
 func (m *Mounter) ignoreLinux(ctx context.Context, r StageRequest) StageRequest {
-	once := func(message, value string) {
+	once := func(message, value string, known []string) {
+		if !slices.Contains(known, value) {
+			value = "another"
+		}
 		if _, known := m.ignored.LoadOrStore(message+value, true); !known {
 			klog.FromContext(ctx).Info(message, "value", value)
 		}
@@ -126,15 +137,15 @@ func (m *Mounter) ignoreLinux(ctx context.Context, r StageRequest) StageRequest 
 	switch fs := strings.ToLower(r.FSType); {
 	case fs == "": // the default of the node
 	case share:
-		once("The server chooses the file system of a share: ignoring that of the request", fs)
+		once("The server chooses the file system of a share: ignoring that of the request", fs, linuxFileSystems)
 		r.FSType = ""
 	case slices.Contains(linuxFileSystems, fs):
-		once("Windows has no such file system: a new one is of the node's default", fs)
+		once("Windows has no such file system: a new one is of the node's default", fs, linuxFileSystems)
 		r.FSType = ""
 	}
 	for _, option := range optionsOf(r.MountFlags) {
 		if name, _, _ := strings.Cut(option, "="); name != "" && name != "ro" {
-			once("Windows has no such mount option: ignoring it", name)
+			once("Windows has no such mount option: ignoring it", name, linuxOptions)
 		}
 	}
 	return r

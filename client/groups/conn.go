@@ -88,6 +88,9 @@ func (c *Conn) use(ctx context.Context, versions []string) (conn *grpc.ClientCon
 	if c.conns == nil {
 		return nil, "", fmt.Errorf("call %s: the connection is closed: %w", c.group, fs.ErrClosed)
 	}
+	if len(versions) == 0 {
+		return nil, "", fmt.Errorf("call %s: there is no such API group", c.group)
+	}
 	if at := slices.IndexFunc(versions, func(v string) bool { return c.conns[v] != nil }); at >= 0 {
 		return c.conns[versions[at]], versions[at], nil
 	}

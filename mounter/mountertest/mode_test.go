@@ -238,7 +238,7 @@ func TestStorageClasses(t *testing.T) {
 			k := newKit(t, mode, winsim.Default())
 			var log strings.Builder
 			k.ctx = klog.NewContext(k.ctx, funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{}))
-			flags := []string{"dir_mode=0777,uid=1000", "mfsymlinks", "noatime", "password=Pa55", ""}
+			flags := []string{"dir_mode=0777,uid=1000", "mfsymlinks", "noatime", "password=Pa55,Pa55rest", ""}
 			fileSystems := []string{"ext2", "ext3", "EXT4", "xfs", "btrfs", "f2fs", "jfs", "reiserfs", "zfs"}
 			for _, fs := range fileSystems {
 				k.must(k.stage(func(r *mounter.StageRequest) { r.FSType, r.MountFlags = fs, flags }), k.unstage())
@@ -257,7 +257,7 @@ func TestStorageClasses(t *testing.T) {
 					lines++
 				}
 			}
-			if want := len(fileSystems) + len([]string{"anything", "dir_mode", "uid", "mfsymlinks", "noatime", "password"}); lines != want || strings.Contains(log.String(), "Pa55") {
+			if want := len(fileSystems) + len([]string{"anything", "dir_mode", "uid", "mfsymlinks", "noatime", "password", "another"}); lines != want || strings.Contains(log.String(), "Pa55") {
 				t.Errorf("%d lines, want %d without secrets:\n%s", lines, want, &log)
 			}
 		})

@@ -258,4 +258,8 @@ func TestPublish_Stuck(t *testing.T) {
 			})
 		})
 	}
+	eachMode(t, blankNode, func(k *kit) {
+		k.must(k.stageShare(), k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+		k.wantClass("publish what is not staged", k.Publish(k.ctx, staging, target, csiShare), failure.InUse, "stage the volume first")
+	})
 }

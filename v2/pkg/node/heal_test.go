@@ -194,6 +194,13 @@ func TestHeal_AfterRestart(t *testing.T) {
 	wantState(t, last, young, wholenode.Removable, "")
 	wantState(t, last, ofLiveVolume, wholenode.Removable, "")
 	wantState(t, heal(t, n, true), young, wholenode.Removed, "")
+	// One that begins later has not seen that the volume has worked since.
+	node = restarted(t, time.Hour)
+	prepare(t, node.DetachDisk(liveDisk))
+	n = newOn(t, node, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()), wholenode.SMBHost(node.SMB()))
+	only()
+	sleep(t, node, 11*time.Minute)
+	wantState(t, only(), ofLiveVolume, wholenode.Removable, "")
 }
 
 // TestHeal_Denied: a share denies access after a restart. Its link goes if its mapping is still there, has

@@ -75,9 +75,10 @@ func (h *healing) originOf(link *stagingLink) origin {
 	return beforeStart
 }
 
-// lostAtStart reports whether a volume was lost with the start of Windows, as far as is known.
+// lostAtStart reports whether a volume was lost with the start of Windows. One that has worked since then may come back, and a
+// pod may use it: so this Node must have seen all since the start.
 func (h *healing) lostAtStart(link *stagingLink) bool {
-	return link.kind == toVolume && h.noUptime == nil && link.noDate == nil && link.changed.Before(h.started) && !h.used.has(link.leadsTo())
+	return link.kind == toVolume && h.originOf(link) == beforeStart
 }
 
 // linkIdentity changes when a link is replaced.
