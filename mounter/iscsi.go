@@ -374,7 +374,11 @@ func (m *Mounter) leave(ctx context.Context, target, path string, own *uint32) e
 	m.leaves(path)
 	sessions, err := m.node.machine.SessionsOf(ctx, target)
 	switch {
-	case err == nil && len(sessions) == 0: // a login that has not come back brings one later
+	case err == nil && len(sessions) == 0: // a login that has not come back brings one later, also one of another volume
+		own, user := m.begunOf(target, path)
+		if !own || user != "" {
+			return nil
+		}
 		if err := m.node.logOut(ctx, target); passes(ctx, err) {
 			return err
 		}
@@ -451,23 +455,31 @@ func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path
 	return !elsewhere, m.unlessGone(ctx, *own, err)
 }
 
+// begunOf reports whether a volume of a target has been begun at a path, and which call stages or unstages another, or "".
+func (m *Mounter) begunOf(target, path string) (own bool, user string) {
+	m.begun.Range(func(key, value any) bool {
+		at := fmt.Sprint(key)
+		other, _ := value.(begun)
+		iscsi, ok := other.source.(ISCSI)
+		switch {
+		case !ok || !strings.EqualFold(iscsi.Target, target):
+		case at == pathKey(path):
+			own = true
+		case path != "" && !other.leaves && m.locks.isHeld(at):
+			user = "a volume is being staged or unstaged at " + at
+		}
+		return true
+	})
+	return own, user
+}
+
 // userLimit is how long a disk of the same target may take to say where it is mounted.
 const userLimit = 2 * time.Second
 
 // userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
 // another volume must not fail because of it.
 func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
-	m.begun.Range(func(key, value any) bool {
-		at := fmt.Sprint(key)
-		other, _ := value.(begun)
-		iscsi, ok := other.source.(ISCSI)
-		sameTarget := ok && strings.EqualFold(iscsi.Target, sessions[0].Target)
-		elsewhere := path != "" && at != pathKey(path)
-		if sameTarget && elsewhere && !other.leaves && m.locks.isHeld(at) {
-			user = "a volume is being staged or unstaged at " + at
-		}
-		return user == ""
-	})
+	_, user = m.begunOf(sessions[0].Target, path)
 	limited, cancel := context.WithTimeout(ctx, userLimit)
 	defer cancel()
 	var disks []uint32

@@ -459,3 +459,22 @@ func TestISCSI_MutualSecrets(t *testing.T) {
 		k.must(errs...)
 	})
 }
+
+// The kubelet repeats an Unstage that has ended, while another volume of the target logs in.
+func TestISCSI_RepeatedUnstage(t *testing.T) {
+	eachMode(t, targetNode, func(k *kit) {
+		_, err := k.stageLUN(staging, lun(3, portalA))
+		k.must(err)
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: lun(3, portalA)}))
+		begun, done := make(chan struct{}), make(chan error)
+		_, err = k.node.Inject(winsim.Fault{Call: "Login", Delay: time.Second, Times: 1, Do: func(*winsim.Node) { close(begun) }})
+		k.must(err)
+		go func() { _, err := k.stageLUN(staging2, lun(7, portalA)); done <- err }()
+		<-begun
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: lun(3, portalA)}))
+		k.must(<-done)
+		if k.sessions() == "" {
+			k.t.Error("the repetition has logged out of the target of another volume")
+		}
+	})
+}
