@@ -2,7 +2,7 @@ package api
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -39,7 +39,7 @@ type machineState struct {
 	mappings mappings
 	links    links
 	scans    scans
-	trying   atomic.Bool // see tryLater
+	trying   sync.Map // shares, see tryLater
 }
 
 // change is a change of a server's mappings, or of links to its shares. Windows has one

@@ -145,17 +145,13 @@ func (l *links) isPostponedOn(server string) bool {
 }
 
 // postponedBelow returns, in order, the shares whose mappings should go and that had a link at
-// or below a path. Without a path it returns all, also those whose removal has failed.
+// or below a path.
 func (l *links) postponedBelow(path string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var shares []string
 	for _, waiting := range l.postponed {
 		for share := range waiting {
-			if path == "" {
-				shares = append(shares, share)
-				continue
-			}
 			for _, known := range l.byShare[share] {
 				if winpath.Contains(path, known.path) {
 					shares = append(shares, share)

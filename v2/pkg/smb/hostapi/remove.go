@@ -29,7 +29,7 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 				return ctx.Err()
 			}
 			h.state.links.postponeRemoval(remote)
-			h.tryLater(ctx)
+			h.tryLater(ctx, remote)
 			if last, _ := h.state.scans.last(h.limits.String()); except != "" && last.passes(h.m.Elapsed()) { // its caller repeats the call
 				return winerr.As(winerr.Unavailable, opUnmap, share, err, "it is not known which links use it; try again")
 			}
@@ -96,39 +96,49 @@ func (h host) removePostponed(ctx context.Context, remote unc.Path) {
 	}
 }
 
-// linksGone carries out the removals that waited for links at or below a path, or all that wait. csi-driver-smb
+// linksGone carries out the removals that waited for links at or below a path. csi-driver-smb
 // asks for the removal first and removes its link afterwards. It never fails; after
-// postponedTime it leaves a removal that has begun to itself, and others to the next call.
+// postponedTime it leaves a removal that has begun to itself, and others to a later attempt.
 func (h host) linksGone(ctx context.Context, path string) {
 	shares := h.state.links.postponedBelow(path)
 	tasks.Each(ctx, len(shares), postponedTime, func(ctx context.Context, i int) error {
 		remote, err := unc.Parse(opUnmap, shares[i])
 		if err == nil {
-			err = h.change(ctx, change{op: opUnused, server: remote.Server(), remote: shares[i]}, func(ctx context.Context) error {
-				h.removeUnused(ctx, shares[i])
-				return nil
-			})
+			h.tryUnused(ctx, remote)
 		}
-		if err != nil {
-			klog.FromContext(ctx).Info("Postponed the removal of the unused mapping of a share again", "share", shares[i], "error", err)
-		}
+		return err
+	})
+}
+
+// tryUnused is removeUnused in the turn of the server.
+func (h host) tryUnused(ctx context.Context, remote unc.Path) {
+	share := remote.Share()
+	err := h.change(ctx, change{op: opUnused, server: remote.Server(), remote: share}, func(ctx context.Context) error {
+		h.removeUnused(ctx, share)
 		return nil
 	})
+	if err != nil {
+		klog.FromContext(ctx).Info("Postponed the removal of the unused mapping of a share again", "share", share, "error", err)
+		h.tryLater(ctx, remote)
+	}
 }
 
 // retryPause is from one attempt to remove what could not be removed to the next. Its callers do not ask again.
 const retryPause = time.Minute
 
-// tryLater carries out the removals that wait, again and again until none is left. It does not wait for them.
-func (h host) tryLater(ctx context.Context) {
-	if h.state.trying.Swap(true) {
+// tryLater tries a removal again that has failed, with the working directories of the host that it was asked of. It does not
+// wait for it. What only waits for a link is not tried.
+func (h host) tryLater(ctx context.Context, remote unc.Path) {
+	if _, waits := h.state.trying.LoadOrStore(remote.Share(), true); waits {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
+	ctx = klog.NewContext(context.Background(), klog.FromContext(ctx))
 	time.AfterFunc(retryPause, func() {
-		h.linksGone(ctx, "")
-		if h.state.trying.Store(false); len(h.state.links.postponedBelow("")) > 0 {
-			h.tryLater(ctx)
+		h.state.trying.Delete(remote.Share())
+		if h.state.links.isPostponed(remote) {
+			ctx, cancel := context.WithTimeout(ctx, retryPause)
+			defer cancel()
+			h.tryUnused(ctx, remote)
 		}
 	})
 }
@@ -136,9 +146,14 @@ func (h host) tryLater(ctx context.Context) {
 // removeUnused removes a mapping whose removal is postponed, if no link uses it. It never fails.
 func (h host) removeUnused(ctx context.Context, share string) {
 	remote, err := unc.Parse(opUnmap, share)
-	if err == nil && h.state.links.isPostponed(remote) && h.learnLinks(ctx) == nil {
-		h.dropUnlinked(ctx, remote)
+	if err != nil || !h.state.links.isPostponed(remote) {
+		return
 	}
+	if h.learnLinks(ctx) != nil {
+		h.tryLater(ctx, remote)
+		return
+	}
+	h.dropUnlinked(ctx, remote)
 }
 
 // dropUnlinked removes a mapping whose removal is postponed, if no known link uses it. It never fails.
@@ -147,9 +162,13 @@ func (h host) dropUnlinked(ctx context.Context, remote unc.Path) {
 	if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
 		return
 	}
+	if _, ours := h.state.mappings.of(share); !ours && h.limits == nil { // another process has made it again
+		h.state.links.cancelRemoval(remote)
+		return
+	}
 	if err := h.drop(ctx, share); err != nil {
 		klog.FromContext(ctx).Info("Could not remove the unused mapping of a share", "share", share, "error", err)
-		h.tryLater(ctx)
+		h.tryLater(ctx, remote)
 		return
 	}
 	h.state.links.cancelRemoval(remote)
