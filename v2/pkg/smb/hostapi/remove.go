@@ -132,7 +132,7 @@ func (h host) tryLater(ctx context.Context, remote unc.Path) {
 	if _, waits := h.state.trying.LoadOrStore(remote.Share(), true); waits {
 		return
 	}
-	ctx = klog.NewContext(context.Background(), klog.FromContext(ctx))
+	ctx = context.WithoutCancel(ctx)
 	time.AfterFunc(retryPause, func() {
 		h.state.trying.Delete(remote.Share())
 		if h.state.links.isPostponed(remote) {
