@@ -178,7 +178,7 @@ test-drivers: build ## Run released CSI drivers against the emulated node, under
 
 # The files that only a build for Windows has, in these modules.
 ROOTS        := ./client ./mounter ./v2
-GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' '^//go:build.*windows' $(ROOTS)
+GREP_WINDOWS := find $(ROOTS) -name testdata -prune -o -name '*_windows*.go' -print; grep -rlE --include='*.go' --exclude-dir=testdata '^//go:build.*windows' $(ROOTS)
 
 .PHONY: lint
 lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows

@@ -495,8 +495,8 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 			continue // nothing of it is mounted; to find its volumes, all others would be asked
 		}
 		paths, err := m.pathsOf(limited, number)
-		if err != nil {
-			paths, err = m.pathsOf(limited, number) // most failures do not last
+		for again := 0; err != nil && again < 3; again++ { // most failures do not last, and no call asks later
+			paths, err = m.pathsOf(limited, number)
 		}
 		err = m.unlessGone(limited, number, err)
 		paths = slices.DeleteFunc(paths, func(at string) bool { return pathKey(at) == pathKey(path) })
