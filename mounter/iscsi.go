@@ -208,7 +208,7 @@ func (m *Mounter) renew(ctx context.Context, s ISCSI, sessions []nodeapi.Session
 		return err
 	}
 	defer unlock()
-	if user := m.userOf(ctx, sessions, "", nil); user != "" {
+	if user, _ := m.userOf(ctx, sessions, "", nil); user != "" {
 		return newError(failure.Unavailable, op, s.Target, "it has lost its connection, and %s; Windows connects again when a portal answers and the secret of the login has not changed", user)
 	}
 	klog.FromContext(ctx).Info("Logging out of a target that has lost its connection", "target", s.Target)
@@ -375,8 +375,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string, own *uint32) e
 	sessions, err := m.node.machine.SessionsOf(ctx, target)
 	switch {
 	case err == nil && len(sessions) == 0: // a login that has not come back brings one later, also one of another volume
-		own, user := m.begunOf(target, path)
-		if !own || user != "" {
+		if ours, user := m.begunOf(target, path); !ours || user != "" {
 			return nil
 		}
 		if err := m.node.logOut(ctx, target); passes(ctx, err) {
@@ -443,7 +442,11 @@ func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path
 	if len(sessions) == 0 || slices.ContainsFunc(sessions, func(s nodeapi.Session) bool { return s.Persistent }) {
 		return false, nil
 	}
-	if user := m.userOf(ctx, sessions, path, own); user != "" {
+	user, silent := m.userOf(ctx, sessions, path, own)
+	if silent {
+		m.leaveLater(ctx, sessions[0].Target)
+	}
+	if user != "" {
 		klog.FromContext(ctx).Info("Target stays logged in, because "+user, "target", sessions[0].Target, "path", path)
 		return false, nil
 	}
@@ -476,9 +479,9 @@ func (m *Mounter) begunOf(target, path string) (own bool, user string) {
 // userLimit is how long a disk of the same target may take to say where it is mounted.
 const userLimit = 2 * time.Second
 
-// userOf says what uses the disks of a target besides the path and its own disk, or "". What does not answer may be a user:
-// another volume must not fail because of it.
-func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string) {
+// userOf says what uses the disks of a target besides the path and its own disk, or "". What is silent may be a user: another
+// volume must not fail because of it.
+func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path string, own *uint32) (user string, silent bool) {
 	_, user = m.begunOf(sessions[0].Target, path)
 	limited, cancel := context.WithTimeout(ctx, userLimit)
 	defer cancel()
@@ -502,12 +505,40 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 		paths = slices.DeleteFunc(paths, func(at string) bool { return pathKey(at) == pathKey(path) })
 		switch {
 		case err != nil:
+			silent = true
 			user = fmt.Sprintf("%s does not say where it is mounted: %s", diskName(number), failure.Message(err))
 		case len(paths) > 0:
 			user = fmt.Sprintf("%s is mounted at %s", diskName(number), paths[0])
 		}
 	}
-	return user
+	return user, silent
+}
+
+const (
+	// leavePause is from one attempt to log out to the next.
+	leavePause = time.Minute
+	// noPath is where no volume is staged.
+	noPath = "."
+)
+
+// leaveLater logs out of a target again and again, until its disks say where they are mounted: no call of a driver asks again.
+func (m *Mounter) leaveLater(ctx context.Context, target string) {
+	if _, waits := m.leaving.LoadOrStore(strings.ToLower(target), true); waits {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	time.AfterFunc(leavePause, func() {
+		m.leaving.Delete(strings.ToLower(target))
+		if m.closed.Load() {
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, leavePause)
+		defer cancel()
+		if err := m.leave(limited, target, noPath, nil); err != nil {
+			klog.FromContext(ctx).Info("Could not log out of a target that nothing may use", "target", target, "err", err)
+			m.leaveLater(ctx, target)
+		}
+	})
 }
 
 // unlessUnknown accepts a daemon that does not report sessions. They stay then.

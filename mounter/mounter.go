@@ -41,6 +41,8 @@ type Mounter struct {
 	mutual *mutualSecret
 	begun  *sync.Map // by path
 	late   *sync.Map // since when a disk could not go offline, by path
+	// leaving are the targets that are logged out of later.
+	leaving *sync.Map
 	// ignored are the options and file systems of Linux that the log has.
 	ignored *sync.Map
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
@@ -65,7 +67,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, late: &sync.Map{}, ignored: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, late: &sync.Map{}, leaving: &sync.Map{}, ignored: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

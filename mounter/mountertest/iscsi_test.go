@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -360,6 +361,31 @@ func TestISCSI_BadNeighbour(t *testing.T) {
 				}
 				k.wantSessions(name, "10.0.0.10:3260")
 			})
+		})
+	}
+}
+
+// TestISCSI_SilentNeighbour: a session that stays because a disk is silent, though no volume is left, ends when the disk answers. One
+// whose disk is used stays.
+func TestISCSI_SilentNeighbour(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			k := newKit(t, mounter.Library, targetNode())
+			defer k.Close()
+			silent, err := k.stageLUN(staging2, lun(7, portalA))
+			k.must(err)
+			_, err = k.stageLUN(staging, lun(3, portalA))
+			k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2}))
+			fault, err := k.node.Inject(winsim.Fault{Call: "DeviceNumber", Object: strings.TrimSuffix(silent.VolumeID, `\`), Delay: time.Hour})
+			k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+			k.wantSessions("while a disk is silent", "10.0.0.10:3260")
+			fault.Remove()
+			if used {
+				_, err = k.stageLUN(staging, lun(3, portalA))
+				k.must(err)
+			}
+			time.Sleep(3 * time.Minute) // of the clock of synctest
+			k.wantSessions("later", map[bool]string{true: "10.0.0.10:3260"}[used])
 		})
 	}
 }
