@@ -90,9 +90,9 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// TestInstaller_ChecksAccess: neither the program nor what replaces it may be changed by others, unless forced.
+// TestInstaller_ChecksAccess: neither the program, nor the copy of what replaces it, may be changed by others, unless forced.
 func TestInstaller_ChecksAccess(t *testing.T) {
-	for _, exposed := range []string{"csi-proxy.exe", "csi-proxy-v2.exe"} {
+	for _, exposed := range []string{"csi-proxy.exe", "csi-proxy.exe.new", "csi-proxy-v2.exe"} {
 		m := newMachine(t, "healthy new")
 		i := installer(m.Manager)
 		i.Check = m.check
@@ -102,16 +102,22 @@ func TestInstaller_ChecksAccess(t *testing.T) {
 			}
 			return installation.Access{Owner: sddl.Administrators}, nil
 		}
-		err := i.Upgrade(t.Context(), m.next)
-		if err == nil || !strings.Contains(err.Error(), "icacls") || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
-			t.Errorf("upgrade, %s of a user: %v, the service is %s", exposed, err, m.Service.Now.State)
+		options := installation.Options{}
+		if exposed == "csi-proxy-v2.exe" {
+			options.Binary = m.next
 		}
-		options := installation.Options{Binary: m.next}
-		if exposed == "csi-proxy.exe" {
-			options.Binary = ""
-		}
-		if _, err := i.Install(options); err == nil || !strings.Contains(err.Error(), "icacls") || m.Service.Configured != 0 {
+		if _, err := i.Install(options); exposed != "csi-proxy.exe.new" && (err == nil || !strings.Contains(err.Error(), "icacls") || m.Service.Configured != 0) {
 			t.Errorf("install, %s of a user: %v", exposed, err)
+		}
+		err := i.Upgrade(t.Context(), m.next)
+		if exposed == "csi-proxy-v2.exe" { // which is copied
+			if err != nil || m.content(t, m.binary) != "healthy new" {
+				t.Errorf("upgrade, %s of a user: %v", exposed, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "icacls") || !strings.Contains(err.Error(), "--force") || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
+			t.Errorf("upgrade, %s of a user: %v, the service is %s", exposed, err, m.Service.Now.State)
 		}
 		progress := ""
 		i.Force, i.Progress = true, func(text string) { progress += text }

@@ -3,6 +3,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,9 +144,14 @@ func (i *Installer) trust(path string) error {
 	if err := i.identify(path); err != nil {
 		return err
 	}
+	return i.protect(path, "")
+}
+
+// protect returns an error if others than administrators can change a program, unless that is accepted.
+func (i *Installer) protect(path, remedy string) error {
 	err := Protected(path, i.Access)
 	if exposure := new(ExposureError); errors.As(err, &exposure) {
-		err = fmt.Errorf("%w, so others than administrators could decide what the service runs as LocalSystem; move the program to C:\\Program Files\\csi-proxy, or: %s", err, exposure.Remedy)
+		err = fmt.Errorf("%w, so others than administrators could decide what the service runs as LocalSystem; move the program to C:\\Program Files\\csi-proxy, or: %s", err, cmp.Or(remedy, exposure.Remedy))
 	}
 	if err != nil && i.Force {
 		i.Progress("accepted: " + err.Error())

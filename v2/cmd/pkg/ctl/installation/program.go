@@ -31,7 +31,7 @@ func (i *Installer) identify(path string) error {
 	original := strings.ToLower(originalName(path))
 	switch {
 	case file == nssm || original == nssm:
-		return fmt.Errorf("the program of service %s is %s, the service wrapper nssm, under which AKS runs csi-proxy and the kubelet: csi-proxyctl does not replace it; see \"Platforms\" in operations.md", i.Name, path)
+		return fmt.Errorf("the program of service %s is %s, the service wrapper nssm, under which AKS runs csi-proxy and the kubelet: csi-proxyctl does not replace it. By hand: stop the kubelet and this service, copy the new program over csi-proxy.exe, start both; see \"Platforms\" in operations.md", i.Name, path)
 	case file == wins || original == wins:
 		return fmt.Errorf("the program of service %s is %s, Rancher's agent, which creates the service csiproxy: use --name csiproxy; see \"Platforms\" in operations.md", i.Name, path)
 	case original == daemonFile, original == "" && isDaemonName(file):

@@ -17,7 +17,7 @@ import (
 // Upgrade replaces the service's program: copy the new file beside the old one, stop, wait
 // until all endpoints are free, swap, start, and wait until every endpoint that answered
 // before answers again. If any of this fails, Upgrade puts the old program back, starts it, and
-// returns the cause.
+// returns the cause. The new file may be where others can change it: only the copy is checked, and runs.
 //
 // A stopped service stays stopped, and Upgrade does not test its new program.
 func (i *Installer) Upgrade(ctx context.Context, file string) error {
@@ -36,7 +36,7 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	}
 	binary, _ := split(config.Command)
 	swap := swap{binary: binary, change: i.Change, after: i.After}
-	programs := []string{binary, file}
+	programs := []string{binary}
 	if swap.isHalf() {
 		programs = append(programs, swap.old())
 	}
@@ -44,6 +44,9 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 		if err := i.trust(program); err != nil {
 			return err
 		}
+	}
+	if err := i.identify(file); err != nil {
+		return err
 	}
 	if swap.isHalf() {
 		i.Progress(binary + " is missing or empty, as after an upgrade that a power cut ended; putting back " + swap.old())
@@ -62,6 +65,9 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 		return err
 	}
 	defer swap.removeNew()
+	if err := i.protect(swap.next(), restrict(above(swap.next()))); err != nil { // it is like its folder
+		return err
+	}
 	before := answering(i.Check(ctx))
 	if err = i.stop(ctx, service, neverKill); err == nil {
 		err = i.exchange(ctx, service, &swap, before, running)
