@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -38,6 +39,7 @@ type storage struct {
 	history problem.History
 	limits  problem.Limits
 	healer  *healer // nil if it leaves stale mounts alone
+	servers servers
 
 	observer StorageObserver               // may be nil
 	event    func(hurts bool, text string) // may be nil
@@ -47,6 +49,7 @@ func (s *storage) annotate(node *extensionv1.Node) { s.annotateAt(time.Now(), no
 
 func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 	node.FullPercent, node.FullBytes = s.limits.Percent, s.limits.Bytes
+	s.servers.annotate(node)
 	s.history.Fill(now, node)
 	for _, l := range node.GetLinks() {
 		if l.GetStale() != "" || l.GetShare() != "" {
@@ -111,6 +114,8 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 	if s.observer != nil {
 		wanted = s.observer.StorageWanted()
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	for {
 		begun := time.Now()
 		enough, again := after(describePause), after(describeAgain)
@@ -118,6 +123,7 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 			found, err := describe(ctx)
 			if err == nil {
 				s.learn(ctx, begun, grpcapi.WireNode(found))
+				s.servers.ask(ctx, begun, found, asking.Go)
 			}
 			return err
 		})
