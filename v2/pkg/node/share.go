@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -43,7 +43,7 @@ func (l *lookup) allShares(ctx context.Context, answers bool) ([]Share, error) {
 	for i, mapping := range mappings {
 		shares[i] = l.share(mapping)
 	}
-	slices.SortFunc(shares, func(a, b Share) int { return cmp.Compare(a.Remote, b.Remote) })
+	slices.SortFunc(shares, func(a, b Share) int { return printable.Compare(a.Remote, b.Remote) })
 	if answers {
 		l.askAll(ctx, shares)
 	}

@@ -69,9 +69,9 @@ func (s *storage) learn(ctx context.Context, now time.Time, node *extensionv1.No
 			for _, uid := range p.Pods {
 				pods = append(pods, cmp.Or(names[uid], uid))
 			}
-			klog.FromContext(ctx).Info(message, "object", p.Object.Name(), "problem", p.Text, "pods", pods)
+			klog.FromContext(ctx).Info(message, "object", p.Name(), "problem", p.Text, "pods", pods)
 			if s.event != nil {
-				s.event(hurts, printable.Text(fmt.Sprintf("%s: %s: %s. Pods: %s. Run csi-proxyctl node to see what to do.", message, p.Object.Name(), p.Text, cmp.Or(strings.Join(pods, ", "), "all"))))
+				s.event(hurts, printable.Text(fmt.Sprintf("%s: %s: %s. Pods: %s. Run csi-proxyctl node to see what to do.", message, p.Name(), p.Text, cmp.Or(strings.Join(pods, ", "), "all"))))
 			}
 		}
 	}

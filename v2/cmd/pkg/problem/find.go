@@ -16,7 +16,10 @@ import (
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the
 // published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
 // the size 0.
-func Find(node *extensionv1.Node) []Problem {
+func Find(node *extensionv1.Node) []Problem { return group(node, find(node)) }
+
+// find is Find with a problem for each object.
+func find(node *extensionv1.Node) []Problem {
 	f := finder{
 		node: node, volumes: map[string]*extensionv1.Volume{}, explained: map[string]bool{}, opens: map[string]bool{},
 		since: map[identity]time.Time{}, lasting: map[identity]string{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},

@@ -33,7 +33,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 		bad++
 		text := p.Text
 		if p.Object.Type != problem.Node {
-			text = p.Object.Name() + ": " + text
+			text = p.Name() + ": " + text
 		}
 		if age := node.Age(p); age != "" {
 			text += ", " + age
