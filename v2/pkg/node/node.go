@@ -295,7 +295,10 @@ type Session struct {
 	Connections uint32   // 0 while Windows tries to connect again
 	Disks       []uint32 // numbers
 	Persistent  bool     // Windows logs in again after a restart
-	Problems    []Problem
+	// Portals are where its connections lead. Without connections they are those of the target or the login, as far as
+	// Windows knows them.
+	Portals  []string
+	Problems []Problem
 }
 
 // Share is a global mapping of an SMB share.

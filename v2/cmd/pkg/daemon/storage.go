@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
@@ -39,6 +42,7 @@ type storage struct {
 	history problem.History
 	limits  problem.Limits
 	healer  *healer // nil if it leaves stale mounts alone
+	judging atomic.Bool
 	servers servers
 
 	observer StorageObserver               // may be nil
@@ -56,6 +60,24 @@ func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 			l.State, l.Reason = s.healer.verdict(l.GetPath())
 		}
 	}
+}
+
+// judge lets the healer look again at stale mounts, if there are any: what it said of them is old when a disk is back. It
+// removes nothing.
+func (s *storage) judge(ctx context.Context, found *node.Description, run func(func())) {
+	staged := func(l node.Link) bool {
+		path, ok := kubelet.Parse(l.Path)
+		return ok && path.Kind == kubelet.Staging && (l.Stale != "" || l.Share != "")
+	}
+	if s.healer == nil || !slices.ContainsFunc(found.Links, staged) || !s.judging.CompareAndSwap(false, true) {
+		return
+	}
+	run(func() {
+		defer s.judging.Store(false)
+		if err := tasks.Recover(ctx, func(ctx context.Context) error { _, err := s.healer.Heal(ctx, node.HealOptions{}); return err }); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not look at stale mounts")
+		}
+	})
 }
 
 // learn takes a description, and when it began: what hurts pods now, and what no longer does, goes to the log and the event log.
@@ -124,6 +146,7 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 			if err == nil {
 				s.learn(ctx, begun, grpcapi.WireNode(found))
 				s.servers.ask(ctx, begun, found, asking.Go)
+				s.judge(ctx, found, asking.Go)
 			}
 			return err
 		})

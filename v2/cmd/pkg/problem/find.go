@@ -157,6 +157,9 @@ func (f *finder) session(s *extensionv1.Session) {
 		return
 	}
 	p := Problem{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text}
+	if len(s.GetPortals()) > 0 {
+		p.Advice = "check the target, its portal " + strings.Join(s.GetPortals(), ", ") + " and the network"
+	}
 	for _, d := range f.node.GetDisks() {
 		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
 			p.Affects = append(p.Affects, DiskObject(d).Name())
@@ -340,9 +343,16 @@ func (f *finder) volume(v *extensionv1.Volume) {
 	}
 	switch v.GetState() {
 	case extensionv1.VolumeRaw:
-		warn(Raw, "RAW: no file system")
+		p := Problem{Kind: Raw, Object: object, Text: "RAW: no file system", Affects: affected}
+		if p.complete().Severity != Note {
+			p.Advice = "do not format it: stop its pods, detach it and attach it again, and look for errors of its controller; if it stays RAW, restore a snapshot"
+		}
+		f.add(p)
 	case extensionv1.VolumeLocked:
-		warn(Locked, "locked by BitLocker: unlock it to read it")
+		f.add(Problem{
+			Kind: Locked, Object: object, Text: "locked by BitLocker: unlock it to read it", Affects: affected,
+			Advice: "in cmd.exe, run manage-bde -unlock " + v.GetId() + " -RecoveryPassword PASSWORD; manage-bde -protectors -get " + v.GetId() + " says which",
+		})
 	case extensionv1.VolumeOffline:
 		warn(Offline, "offline: the volume does not answer")
 	default:

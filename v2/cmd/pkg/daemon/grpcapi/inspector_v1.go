@@ -114,7 +114,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	}
 	for _, s := range found.Sessions {
 		out.Sessions = append(out.Sessions, &extensionv1.Session{
-			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: wireProblems(s.Problems),
+			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Portals: wireTexts(s.Portals), Problems: wireProblems(s.Problems),
 		})
 	}
 	return out
