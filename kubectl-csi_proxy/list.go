@@ -187,11 +187,16 @@ func (c *cluster) ask(ctx context.Context, node string, pods []corev1.Pod) nodeS
 type problem struct {
 	Severity, Text string
 	Object         struct{ Type, ID string }
+	Others         []struct{} // with the same cause
+	Of             string     // is what has all of them
 	Pods           []string // UIDs
 }
 
 // String is the text, with the object if its name is short.
 func (p problem) String() string {
+	if more := len(p.Others); more > 0 {
+		return fmt.Sprintf("%d %ss of %s: %s", 1+more, p.Object.Type, p.Of, p.Text)
+	}
 	switch id := strings.TrimSuffix(strings.TrimPrefix(p.Object.ID, `\\?\Volume{`), `}\`); p.Object.Type {
 	case "disk", "volume", "share", "session":
 		return p.Object.Type + " " + id + ": " + p.Text

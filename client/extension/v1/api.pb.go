@@ -1380,6 +1380,7 @@ type Session struct {
 	Disks         []uint32               `protobuf:"varint,3,rep,packed,name=disks,proto3" json:"disks,omitempty"`
 	Persistent    bool                   `protobuf:"varint,4,opt,name=persistent,proto3" json:"persistent,omitempty"` // Windows logs in again after a restart
 	Problems      []*Problem             `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
+	Portals       []string               `protobuf:"bytes,6,rep,name=portals,proto3" json:"portals,omitempty"` // address:port of its connections; without any, of the target or the login
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1445,6 +1446,13 @@ func (x *Session) GetPersistent() bool {
 func (x *Session) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *Session) GetPortals() []string {
+	if x != nil {
+		return x.Portals
 	}
 	return nil
 }
@@ -2119,7 +2127,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\b_privateB\n" +
 	"\n" +
 	"\b_answersB\x10\n" +
-	"\x0e_removal_waits\"\xb5\x01\n" +
+	"\x0e_removal_waits\"\xcf\x01\n" +
 	"\aSession\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12 \n" +
 	"\vconnections\x18\x02 \x01(\rR\vconnections\x12\x14\n" +
@@ -2127,7 +2135,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\n" +
 	"persistent\x18\x04 \x01(\bR\n" +
 	"persistent\x12:\n" +
-	"\bproblems\x18\x05 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\"\xeb\x01\n" +
+	"\bproblems\x18\x05 \x03(\v2\x1e.csiproxy.extension.v1.ProblemR\bproblems\x12\x18\n" +
+	"\aportals\x18\x06 \x03(\tR\aportals\"\xeb\x01\n" +
 	"\x1aNewSmbGlobalMappingRequest\x12\x1f\n" +
 	"\vremote_path\x18\x01 \x01(\tR\n" +
 	"remotePath\x12\x1d\n" +

@@ -4,6 +4,7 @@
 package printable
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -56,3 +57,28 @@ func replace(text string, write func(b *strings.Builder, at int, r rune)) string
 }
 
 func unprintable(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }
+
+// Compare orders names as people do: share2 comes before share10.
+func Compare(a, b string) int {
+	for a != "" && b != "" {
+		x, y := number(a), number(b)
+		if x == "" || y == "" {
+			if a[0] != b[0] {
+				return cmp.Compare(a[0], b[0])
+			}
+			a, b = a[1:], b[1:]
+			continue
+		}
+		m, n := strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
+		if order := cmp.Or(cmp.Compare(len(m), len(n)), cmp.Compare(m, n), cmp.Compare(len(x), len(y))); order != 0 {
+			return order
+		}
+		a, b = a[len(x):], b[len(y):]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// number returns the digits at the beginning of a text.
+func number(text string) string {
+	return text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+}

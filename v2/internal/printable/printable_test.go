@@ -1,6 +1,7 @@
 package printable_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -50,4 +51,15 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%q: got %q, %v", value, again, err)
 		}
 	})
+}
+
+func TestCompare(t *testing.T) {
+	inOrder := []string{"", "10", "a", "share", "share1", "share2", "share2b", "share02", "share10", "share10a2", "share10a10", "share99999999999999999999", "t"}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			if got := printable.Compare(a, b); got != cmp.Compare(i, j) {
+				t.Errorf("%q, %q: %d", a, b, got)
+			}
+		}
+	}
 }

@@ -136,7 +136,8 @@ const (
 	// Shares are the global mappings of SMB shares.
 	Shares
 	// ShareAnswers are Shares, with whether each of them answers. It opens every share, as a pod
-	// does, so Windows connects mappings again that it has disconnected.
+	// does, so Windows connects mappings again that it has disconnected. After one that its server does not answer, or
+	// refuses the account of, the others of the server are not opened: they would lock the account.
 	ShareAnswers
 	// Sessions are those of the iSCSI initiator.
 	Sessions
@@ -294,7 +295,10 @@ type Session struct {
 	Connections uint32   // 0 while Windows tries to connect again
 	Disks       []uint32 // numbers
 	Persistent  bool     // Windows logs in again after a restart
-	Problems    []Problem
+	// Portals are where its connections lead. Without connections they are those of the target or the login, as far as
+	// Windows knows them.
+	Portals  []string
+	Problems []Problem
 }
 
 // Share is a global mapping of an SMB share.
@@ -311,8 +315,10 @@ type Share struct {
 	// another process created it.
 	Private *bool
 	// Answers reports whether the share can be opened with the mapping. It is nil without
-	// ShareAnswers. If it is false, a problem says why.
+	// ShareAnswers, and if the server does not answer in time. Unless it is true, a problem says why.
 	Answers *bool
+	// Changes is another number when this process has made the mapping again, or has found that it works.
+	Changes uint64
 	// Links are the paths of links that lead into the share. With LinksSearched they are
 	// those in the working directories, otherwise those that this process has made.
 	Links []string

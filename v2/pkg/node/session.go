@@ -42,18 +42,32 @@ func (l *lookup) allSessions(ctx context.Context) (all []Session, failed []strin
 		if i := slices.IndexFunc(found, func(s win.Session) bool { return s.IsOf(login.Target) }); i >= 0 {
 			all[i].Persistent = true
 		} else {
-			all = append(all, Session{Target: login.Target, Persistent: true})
+			all = append(all, Session{Target: login.Target, Persistent: true, Portals: l.portals(ctx, login.Target, login.Portal)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Session) int { return cmp.Compare(a.Target, b.Target) })
 	return all, failed, nil
 }
 
+// portals returns the addresses of portals. Without any, it asks for those of the target; that one is unknown is no problem.
+func (l *lookup) portals(ctx context.Context, target string, known ...win.TargetPortal) (addresses []string) {
+	known = slices.DeleteFunc(slices.Clone(known), func(p win.TargetPortal) bool { return p.Address == "" })
+	if len(known) == 0 {
+		known, _ = l.m.ReportTargetPortals(ctx, target)
+	}
+	for _, p := range known {
+		if text := p.String(); !slices.Contains(addresses, text) {
+			addresses = append(addresses, text)
+		}
+	}
+	return addresses
+}
+
 var errArriving = errors.New("it is still arriving")
 
 // session asks a session for its disks, and reports whether it listed them. A new session answers later.
 func (l *lookup) session(ctx context.Context, s win.Session) (session Session, listed bool) {
-	session = Session{Target: s.TargetName, Connections: s.Connections}
+	session = Session{Target: s.TargetName, Connections: s.Connections, Portals: l.portals(ctx, s.TargetName, s.Portals...)}
 	limited, cancel := context.WithTimeout(ctx, l.objectTime(ctx))
 	defer cancel()
 	devices, err := l.m.DevicesForSession(limited, s.ID)

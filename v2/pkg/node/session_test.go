@@ -42,7 +42,7 @@ func TestDescribe_Sessions(t *testing.T) {
 	if len(found.Sessions) != 1 || !found.SessionsListed {
 		t.Fatalf("%+v, problems %q", found.Sessions, found.Problems)
 	}
-	want := wholenode.Session{Target: openTarget, Connections: 1, Disks: []uint32{4}, Persistent: true, Problems: []wholenode.Problem{}}
+	want := wholenode.Session{Target: openTarget, Connections: 1, Disks: []uint32{4}, Persistent: true, Portals: []string{"10.0.0.10:3260"}, Problems: []wholenode.Problem{}}
 	if diff := cmp.Diff(want, found.Sessions[0]); diff != "" {
 		t.Error(diff)
 	}

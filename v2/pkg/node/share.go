@@ -1,13 +1,14 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -42,7 +43,7 @@ func (l *lookup) allShares(ctx context.Context, answers bool) ([]Share, error) {
 	for i, mapping := range mappings {
 		shares[i] = l.share(mapping)
 	}
-	slices.SortFunc(shares, func(a, b Share) int { return cmp.Compare(a.Remote, b.Remote) })
+	slices.SortFunc(shares, func(a, b Share) int { return printable.Compare(a.Remote, b.Remote) })
 	if answers {
 		l.askAll(ctx, shares)
 	}
@@ -58,7 +59,7 @@ func (l *lookup) share(mapping win.SMBMapping) Share {
 		return share
 	}
 	facts := l.smb.MappingFacts(mapping.Remote)
-	share.RemovalWaits = &facts.RemovalWaits
+	share.RemovalWaits, share.Changes = &facts.RemovalWaits, facts.Changes
 	if facts.Created {
 		share.User = &facts.User
 		if facts.Private || share.Private == nil {
@@ -84,8 +85,24 @@ func (l *lookup) askAll(ctx context.Context, shares []Share) {
 		byServer[server] = append(byServer[server], &shares[i])
 	}
 	failures := tasks.Each(ctx, len(servers), l.objectTime(ctx), func(ctx context.Context, i int) error {
+		var failed *Problem // of the server
 		for _, share := range byServer[servers[i]] {
-			l.ask(ctx, share)
+			p := failed
+			if p == nil {
+				p = l.open(ctx, share)
+			}
+			if p != nil && p.WindowsCode == uint32(winerr.AccessDenied) { // such an account can use what is in it
+				p = nil
+			}
+			if p == nil || p.Kind != Silence { // a server that is slow may answer
+				share.Answers = pointer(p == nil)
+			}
+			if p != nil {
+				share.Problems = append(share.Problems, *p)
+				if p.Kind == Silence || winerr.Code(p.WindowsCode).RefusesAccount() {
+					failed = p
+				}
+			}
 		}
 		return nil
 	})
@@ -99,20 +116,41 @@ func (l *lookup) askAll(ctx context.Context, shares []Share) {
 
 var errOwnAccount = errors.New("the account of the node opens it, but the mapping stays disconnected; stage a volume of the share again to recreate the mapping")
 
-// ask opens a share, as the pods that use its mapping do. An account that cannot list a share can
-// use what is in it, so ERROR_ACCESS_DENIED (5) is an answer.
-func (l *lookup) ask(ctx context.Context, share *Share) {
+// open opens a share, as the pods that use its mapping do, and returns why that fails. ERROR_ACCESS_DENIED (5) means that
+// the account may not list the share; it may be able to use what is in it.
+func (l *lookup) open(ctx context.Context, share *Share) *Problem {
 	_, err := l.m.FileInfo(ctx, win.Following(share.Remote))
-	if winerr.CodeOf(err) == winerr.AccessDenied {
-		err = nil
+	denied := winerr.CodeOf(err) == winerr.AccessDenied
+	if (err == nil || denied) && share.Status != shareStates[win.SMBOK] {
+		if failed := l.connected(ctx, share); failed != nil {
+			err = failed
+		}
 	}
-	if err == nil && share.Status != shareStates[win.SMBOK] {
-		err = l.connected(ctx, share)
+	if err == nil {
+		return nil
 	}
-	share.Answers = pointer(err == nil)
-	if err != nil {
-		share.Problems = append(share.Problems, problemOf("", "", err))
+	return pointer(problemOf("", "", err))
+}
+
+// openLimit is how long a share that OpenShares opens may take.
+const openLimit = 5 * time.Second
+
+// OpenShares opens shares of a description, as the pods that use them do, each for at most 5 seconds and without keeping
+// calls of drivers waiting. It returns why they do not open, in their order; nil for those that do.
+func (n *Node) OpenShares(ctx context.Context, shares ...Share) []*Problem {
+	found := make([]*Problem, len(shares))
+	l := lookup{Node: n}
+	failures := tasks.Each(win.AsInspector(ctx), len(shares), openLimit, func(ctx context.Context, i int) error {
+		found[i] = l.open(ctx, &shares[i])
+		return nil
+	})
+	for i, err := range failures {
+		if err != nil {
+			logMistake(ctx, shares[i].Remote, err)
+			found[i] = pointer(problemOf("", "", err))
+		}
 	}
+	return found
 }
 
 // connected looks whether opening a share has made Windows connect its mapping again.

@@ -54,6 +54,9 @@
 {{- if and (ne .Values.metrics.bind "none") (not .Values.metrics.storage) }}
 - -metrics-storage=false
 {{- end }}
+{{- if not .Values.metrics.askShares }}
+- -ask-shares=false
+{{- end }}
 {{- with .Values.log.file }}
 - {{ printf "-log_file=%s" . | toYaml }}
 - -logtostderr=false

@@ -31,6 +31,7 @@ type Flags struct {
 	MetricsAddress  string
 	StorageMetrics  bool
 	FullVolumes     problem.Limits
+	AskShares       bool
 	Privacy         bool
 	RefuseOtherUser bool
 	Heal            HealMode
@@ -81,6 +82,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"`host:port` of /metrics, /healthz and /readyz; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
 		"look at disks, volumes and shares every minute, or every 30 s while metrics are read: for the metrics, the event log, and to know since when problems exist")
+	fs.BoolVar(&f.AskShares, "ask-shares", true,
+		"with -metrics-storage, open one share of each file server that pods use every minute, to find out whether the server answers; after it refused an account only when the mapping has changed, so that no account is locked")
 	f.FullVolumes = problem.DefaultLimits
 	fs.Var(&f.FullVolumes, "full-volume", "call a volume full if more than this `percent,size` is used, and less than this is free")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
@@ -139,6 +142,7 @@ func (f *Flags) Config(notify service.Notify) Config {
 		RefuseOtherUser:   f.RefuseOtherUser,
 		Heal:              f.Heal,
 		FullVolumes:       f.FullVolumes,
+		LeaveShares:       !f.AskShares,
 		APIGroups:         f.APIGroups,
 		StopTimeout:       f.StopTimeout,
 		Progress:          notify.Progress,

@@ -40,6 +40,7 @@ type Config struct {
 	// and Storage, the daemon looks at the storage only if it is asked to.
 	StorageEvent func(hurts bool, text string)
 	FullVolumes  problem.Limits // zero means the default
+	LeaveShares  bool           // the daemon's own look opens no share
 	APIGroups    []string       // see grpcapi.Select
 	Pipe         pipe.Config
 	SocketDir    string // of Unix sockets; empty means client.SocketDir
@@ -86,6 +87,9 @@ func Serve(ctx context.Context, cfg Config) error {
 			return UsageError{err}
 		}
 		look = func(ctx context.Context) (*node.Description, error) { return machine.Describe(ctx, parts...) }
+		if !cfg.LeaveShares {
+			known.servers.open = machine.OpenShares
+		}
 	}
 	// What runs in the background ends before Serve returns.
 	var background sync.WaitGroup

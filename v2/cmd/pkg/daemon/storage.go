@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
@@ -38,6 +42,8 @@ type storage struct {
 	history problem.History
 	limits  problem.Limits
 	healer  *healer // nil if it leaves stale mounts alone
+	judging atomic.Bool
+	servers servers
 
 	observer StorageObserver               // may be nil
 	event    func(hurts bool, text string) // may be nil
@@ -47,12 +53,31 @@ func (s *storage) annotate(node *extensionv1.Node) { s.annotateAt(time.Now(), no
 
 func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 	node.FullPercent, node.FullBytes = s.limits.Percent, s.limits.Bytes
+	s.servers.annotate(node)
 	s.history.Fill(now, node)
 	for _, l := range node.GetLinks() {
 		if l.GetStale() != "" || l.GetShare() != "" {
 			l.State, l.Reason = s.healer.verdict(l.GetPath())
 		}
 	}
+}
+
+// judge lets the healer look again at stale mounts, if there are any: what it said of them is old when a disk is back. It
+// removes nothing.
+func (s *storage) judge(ctx context.Context, found *node.Description, run func(func())) {
+	staged := func(l node.Link) bool {
+		path, ok := kubelet.Parse(l.Path)
+		return ok && path.Kind == kubelet.Staging && (l.Stale != "" || l.Share != "")
+	}
+	if s.healer == nil || !slices.ContainsFunc(found.Links, staged) || !s.judging.CompareAndSwap(false, true) {
+		return
+	}
+	run(func() {
+		defer s.judging.Store(false)
+		if err := tasks.Recover(ctx, func(ctx context.Context) error { _, err := s.healer.Heal(ctx, node.HealOptions{}); return err }); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not look at stale mounts")
+		}
+	})
 }
 
 // learn takes a description, and when it began: what hurts pods now, and what no longer does, goes to the log and the event log.
@@ -66,9 +91,9 @@ func (s *storage) learn(ctx context.Context, now time.Time, node *extensionv1.No
 			for _, uid := range p.Pods {
 				pods = append(pods, cmp.Or(names[uid], uid))
 			}
-			klog.FromContext(ctx).Info(message, "object", p.Object.Name(), "problem", p.Text, "pods", pods)
+			klog.FromContext(ctx).Info(message, "object", p.Name(), "problem", p.Text, "pods", pods)
 			if s.event != nil {
-				s.event(hurts, printable.Text(fmt.Sprintf("%s: %s: %s. Pods: %s. Run csi-proxyctl node to see what to do.", message, p.Object.Name(), p.Text, cmp.Or(strings.Join(pods, ", "), "all"))))
+				s.event(hurts, printable.Text(fmt.Sprintf("%s: %s: %s. Pods: %s. Run csi-proxyctl node to see what to do.", message, p.Name(), p.Text, cmp.Or(strings.Join(pods, ", "), "all"))))
 			}
 		}
 	}
@@ -111,6 +136,8 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 	if s.observer != nil {
 		wanted = s.observer.StorageWanted()
 	}
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	for {
 		begun := time.Now()
 		enough, again := after(describePause), after(describeAgain)
@@ -118,6 +145,8 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 			found, err := describe(ctx)
 			if err == nil {
 				s.learn(ctx, begun, grpcapi.WireNode(found))
+				s.servers.ask(ctx, begun, found, asking.Go)
+				s.judge(ctx, found, asking.Go)
 			}
 			return err
 		})

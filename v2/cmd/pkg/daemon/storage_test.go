@@ -170,9 +170,9 @@ func TestDescribe_Events(t *testing.T) {
 			require.NoError(t, err)
 			asked := grpcapi.WireNode(found) // as csi-proxyctl does
 			s.annotate(asked)
-			text, counted := "", fmt.Sprintf("csi_proxy_storage_problems{kind=\"no-answer\",severity=\"hurts\"} %d\n", want)
+			text, counted := "", "csi_proxy_storage_problems{kind=\"no-answer\",severity=\"hurts\"} 1\n" // both disks, of one bus
 			for _, p := range problem.Find(asked) {
-				if p.Object.ID == "1" && p.Object.Type == problem.Disk {
+				if p.Is(problem.Object{Type: problem.Disk, ID: "1"}) {
 					text += string(p.Severity) + " " + p.Text
 				}
 			}
@@ -201,6 +201,31 @@ func TestDescribe_Events(t *testing.T) {
 		if diff := cmp.Diff(want, events); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+// TestDescribe_Judges: what is said of a stale mount is not older than a look.
+func TestDescribe_Judges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emulated := stagedNode(t)
+		require.NoError(t, emulated.DetachDisk(1))
+		machine, err := node.NewOn(emulated, node.WorkingDirs(kubeletDir))
+		require.NoError(t, err)
+		s := &storage{healer: &healer{Node: machine}}
+		stop := background(t, func(ctx context.Context) { s.describe(ctx, looker(t, emulated), time.After) })
+		expect := func(when, want string) {
+			t.Helper()
+			time.Sleep(2 * time.Minute)
+			if _, reason := s.healer.verdict(staged); !strings.Contains(reason, want) {
+				t.Errorf("%s: %q, want %q", when, reason, want)
+			}
+		}
+		expect("the disk is gone", "10m")
+		require.NoError(t, emulated.HangDisk(2))
+		expect("another hangs", "disk 2")
+		require.NoError(t, emulated.HealDisk(2))
+		expect("the other answers again", "10m")
+		stop()
 	})
 }
 

@@ -10,14 +10,18 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the
 // published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
 // the size 0.
-func Find(node *extensionv1.Node) []Problem {
+func Find(node *extensionv1.Node) []Problem { return group(node, find(node)) }
+
+// find is Find with a problem for each object.
+func find(node *extensionv1.Node) []Problem {
 	f := finder{
-		node: node, volumes: map[string]*extensionv1.Volume{}, explained: map[string]bool{},
+		node: node, volumes: map[string]*extensionv1.Volume{}, explained: map[string]bool{}, opens: map[string]bool{},
 		since: map[identity]time.Time{}, lasting: map[identity]string{}, limits: Limits{node.GetFullPercent(), node.GetFullBytes()},
 	}
 	if f.limits == (Limits{}) {
@@ -44,6 +48,9 @@ func Find(node *extensionv1.Node) []Problem {
 		f.volume(v)
 	}
 	for _, s := range node.GetShares() {
+		f.opens[serverOf(s.GetRemote())] = f.opens[serverOf(s.GetRemote())] || s.GetAnswers()
+	}
+	for _, s := range node.GetShares() {
 		f.share(s)
 	}
 	if n := len(node.GetShares()); n >= manyMappings {
@@ -64,6 +71,7 @@ type finder struct {
 	// explained are the ids of volumes, the paths of links and the names of disks that a problem names
 	// as affected.
 	explained map[string]bool
+	opens     map[string]bool // servers of which a share opens
 	since     map[identity]time.Time
 	lasting   map[identity]string // causes of all looks since a minute ago
 	limits    Limits
@@ -149,6 +157,9 @@ func (f *finder) session(s *extensionv1.Session) {
 		return
 	}
 	p := Problem{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text}
+	if len(s.GetPortals()) > 0 {
+		p.Advice = "check the target, its portal " + strings.Join(s.GetPortals(), ", ") + " and the network"
+	}
 	for _, d := range f.node.GetDisks() {
 		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
 			p.Affects = append(p.Affects, DiskObject(d).Name())
@@ -332,9 +343,16 @@ func (f *finder) volume(v *extensionv1.Volume) {
 	}
 	switch v.GetState() {
 	case extensionv1.VolumeRaw:
-		warn(Raw, "RAW: no file system")
+		p := Problem{Kind: Raw, Object: object, Text: "RAW: no file system", Affects: affected}
+		if p.complete().Severity != Note {
+			p.Advice = "do not format it: stop its pods, detach it and attach it again, and look for errors of its controller; if it stays RAW, restore a snapshot"
+		}
+		f.add(p)
 	case extensionv1.VolumeLocked:
-		warn(Locked, "locked by BitLocker: unlock it to read it")
+		f.add(Problem{
+			Kind: Locked, Object: object, Text: "locked by BitLocker: unlock it to read it", Affects: affected,
+			Advice: "in cmd.exe, run manage-bde -unlock " + v.GetId() + " -RecoveryPassword PASSWORD; manage-bde -protectors -get " + v.GetId() + " says which",
+		})
 	case extensionv1.VolumeOffline:
 		warn(Offline, "offline: the volume does not answer")
 	default:
@@ -418,29 +436,37 @@ func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
 }
 
 // share warns of a mapping that does not work, or that links need and Windows has disconnected. It also disconnects
-// mappings that are idle, and connects them when a pod opens them: only opening the share distinguishes these.
+// mappings that are idle, and connects them when a pod opens them: only opening a share of the server distinguishes these.
 func (f *finder) share(s *extensionv1.Share) {
 	object, status := Object{Share, s.GetRemote()}, s.GetStatus()
-	p := Problem{
-		Kind: DeadShare, Object: object, Text: "Windows says: " + status, Affects: s.GetLinks(),
-		Advice: "check the server and the network; if the password has changed, run " + mapAgain(s.GetRemote(), s.GetUser()),
+	p := Problem{Kind: DeadShare, Object: object, Text: "Windows says: " + status, Affects: s.GetLinks()}
+	if len(s.GetProblems()) > 0 {
+		p.Cause = causeOf(s.GetProblems()[0])
 	}
+	p.Advice = shareAdvice(p.Cause, s)
 	switch {
 	case s.Answers != nil && !s.GetAnswers():
-		if len(s.GetProblems()) > 0 {
+		if p.Cause == silence {
 			p.Text = doesNotAnswer + s.GetProblems()[0].GetText()
+		} else if p.Cause != "" {
+			p.Text = "it does not open: " + s.GetProblems()[0].GetText()
 		}
 		f.add(p)
 	case s.Answers == nil && (status == "network error" || status == "unavailable"):
 		f.add(p)
-	case s.Answers == nil && status == "disconnected" && len(s.GetLinks()) > 0:
+	case s.Answers == nil && status == "disconnected" && len(s.GetLinks()) > 0 && !f.opens[serverOf(s.GetRemote())]:
 		p.Severity = WillHurt
 		p.Text += ", because its server is gone or because it was idle"
-		p.Advice = "find out with csi-proxyctl node --ask-shares, which opens it; then " + p.Advice
+		p.Advice = "find out with csi-proxyctl smb list --ask, which opens it; then " + p.Advice
 		f.add(p)
 	case len(s.GetProblems()) > 0:
 		for _, failed := range s.GetProblems() {
-			f.add(Problem{Kind: NoAnswer, Object: object, Text: failed.GetText(), Cause: causeOf(failed), Advice: "look again in a minute, or read the daemon's log"})
+			p := Problem{Kind: NoAnswer, Object: object, Text: failed.GetText(), Cause: causeOf(failed), Advice: "look again in a minute, or read the daemon's log"}
+			if failed.GetObject() == "" {
+				p.Text, p.Affects = doesNotAnswer+p.Text, s.GetLinks()
+				p.Advice = "look again in a minute: if its server is only slow, it answers then"
+			}
+			f.add(p)
 		}
 	}
 	if s.GetRemovalWaits() && f.allLinksKnown() && len(s.GetLinks()) == 0 {
@@ -452,6 +478,34 @@ func (f *finder) share(s *extensionv1.Share) {
 // manyMappings is how many mappings are many. Creating one fails for want of memory or quota at some 700
 // (github.com/kubernetes-sigs/azurefile-csi-driver/issues/1925).
 const manyMappings = 500
+
+// serverOf returns the server of a share.
+func serverOf(share string) string {
+	server, _, _ := strings.Cut(strings.TrimLeft(strings.ToLower(share), `\`), `\`)
+	return server
+}
+
+// shareAdvice says what helps a share that does not open. The codes are ERROR_ACCESS_DENIED (5), ERROR_BAD_NET_NAME (67),
+// ERROR_ACCOUNT_DISABLED (1331) and ERROR_ACCOUNT_LOCKED_OUT (1909).
+func shareAdvice(cause string, s *extensionv1.Share) string {
+	again := mapAgain(s.GetRemote(), s.GetUser())
+	code, _ := strconv.ParseUint(cause, 10, 32)
+	switch {
+	case cause == silence:
+		return "check the server and the network"
+	case cause == "5":
+		return "give the account the right to open it"
+	case cause == "67":
+		return "its server answers, and does not have it: share it again there"
+	case cause == "1331" || cause == "1909":
+		return "let the account be used again on the server; then run " + again
+	case winerr.Code(code).RefusesAccount():
+		return "if the password has changed, or when it is right again, run " + again
+	case code != 0:
+		return "check the server and the network; map it again only if the server answers: " + again
+	}
+	return "check the server and the network; if the password has changed, run " + again
+}
 
 // mapAgain is the command that maps a share again. Names that are not safe to copy stay out of it.
 func mapAgain(share, user string) string {

@@ -204,6 +204,26 @@ var cases = map[string]struct {
 			`note dead-share: share \\a\unmapped: : C:\k\b, C:\k\c` + "\n" +
 			`note waiting-removal: share \\a\left: csi-proxyctl smb unmap //a/left: `,
 	},
+	"one cause": {
+		&extensionv1.Node{
+			LinksSearched: true,
+			Shares:        []*extensionv1.Share{deadShare(`\\a\s10`, 1326, pod), deadShare(`\\a\s2`, 1326, staging), deadShare(`\\a\s1`, 67, pod), deadShare(`\\b\s1`, 1326, pod)},
+			Disks: disks{
+				disk(4, 4, silentAt(`\\?\scsi#x#5&00&0&000#{}`)), disk(10, 10, silentAt(`\\?\scsi#x#5&00&0&000#{}`)), disk(5, 5, silentAt(`\\?\scsi#x#5&01&0&000#{}`)), disk(6, 6, silentAt(`\\?\scsi#x#5&10&0&000#{}`)), disk(7, 7, silentAt(`\\?\scsi#x#5&10&0&000#{}`)),
+				disk(8, 8, silentAt("")), disk(11, 11, silentAt("x"), onBus), disk(12, 12, silentAt("y"), onBus), disk(9, 9, silentAt(`\\?\scsi#x#5&00&0&000#{}`), func(d *extensionv1.Disk) { d.System = true }),
+			},
+			Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Disks: []uint32{5, 6}}},
+		},
+		`hurts dead-share: 2 shares of \\a (s2, s10): : ` + pod + ", " + staging + "\n" +
+			`hurts dead-share: share \\a\s1: : ` + pod + "\n" +
+			`hurts dead-share: share \\b\s1: : ` + pod + "\n" +
+			"will-hurt no-answer: disk 9: : \n" +
+			"note no-answer: 2 disks of adapter 5&00&0 (4, 10): : \n" +
+			"note no-answer: 2 disks of target iqn.a (5, 6): : \n" +
+			"note no-answer: disk 7: : \n" +
+			"note no-answer: disk 8: : \n" +
+			"note no-answer: 2 disks of bus 2:0 (11, 12): : ",
+	},
 	"almost many mappings": {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 499)}, ""},
 	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "will-hurt many-mappings: node: : "},
 	"problems": {
@@ -230,12 +250,22 @@ var cases = map[string]struct {
 	},
 }
 
+func deadShare(remote string, code uint32, link string) *extensionv1.Share {
+	return &extensionv1.Share{Remote: remote, Status: "ok", Answers: new(false), Links: []string{link}, Problems: []*extensionv1.Problem{{Kind: "failure", WindowsCode: code, Text: "no"}}}
+}
+
+func onBus(d *extensionv1.Disk) { d.ScsiAddress = "2:0:1:" + fmt.Sprint(d.GetNumber()) }
+
+func silentAt(device string) func(*extensionv1.Disk) {
+	return func(d *extensionv1.Disk) { d.Device, d.Problems = device, noAnswer("content") }
+}
+
 func TestFind(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
 			for _, p := range problem.Find(c.node) {
-				lines = append(lines, fmt.Sprintf("%s %s: %s: %s: %s", p.Severity, p.Kind, p.Object.Name(), p.Run, strings.Join(p.Affects, ", ")))
+				lines = append(lines, fmt.Sprintf("%s %s: %s: %s: %s", p.Severity, p.Kind, p.Name(), p.Run, strings.Join(p.Affects, ", ")))
 				if p.Run == "" && p.Advice == "" {
 					t.Errorf("%+v has no remedy, and does not say that there is none", p)
 				}

@@ -42,7 +42,7 @@ func (h *History) Learn(now time.Time, node *extensionv1.Node) (began, ended []P
 	defer h.mu.Unlock()
 	before, complete := h.known, len(node.GetProblems()) == 0
 	h.known = map[identity]record{}
-	for _, p := range Find(node) {
+	for _, p := range find(node) {
 		id := identity{p.Kind, p.Object}
 		if _, known := h.known[id]; known { // of two problems of an object, the first is more urgent
 			continue
@@ -72,7 +72,7 @@ func (h *History) Learn(now time.Time, node *extensionv1.Node) (began, ended []P
 		}
 	}
 	Sort(ended)
-	return began, ended
+	return group(node, began), group(node, ended)
 }
 
 // Fill adds to a description, which is of now, since when its problems exist.

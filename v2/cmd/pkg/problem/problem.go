@@ -119,7 +119,10 @@ type Problem struct {
 	Severity Severity `json:"severity"`
 	Kind     Kind     `json:"kind"`
 	Object   Object   `json:"object"`
-	Text     string   `json:"text"`
+	// Others are more objects with this problem, by the same cause: all are of Of, such as a server or a bus.
+	Others []Object `json:"others,omitempty"`
+	Of     string   `json:"of,omitempty"`
+	Text   string   `json:"text"`
 	// Cause is why nothing is known: silence, a Windows code or else failure; or the health of a disk. Other kinds have none.
 	Cause string `json:"cause"`
 	// Since is when the daemon first saw it; nil if it has not yet, or does not look.

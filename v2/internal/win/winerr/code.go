@@ -110,6 +110,17 @@ const (
 	HostDown                Code = 10064 // WSAEHOSTDOWN
 )
 
+// RefusesAccount reports whether a server has refused a user or a password. Servers count some of these refusals, and lock
+// the account after a few.
+func (c Code) RefusesAccount() bool {
+	switch c {
+	case InvalidPassword, LogonFailure, PasswordExpired, AccountDisabled, PasswordMustChange, AccountLockedOut:
+		return true
+	default:
+		return false
+	}
+}
+
 // Those of the service manager. Wine's dlls/advapi32/tests/service.c shows when Windows returns 1053, 1058, 1062 and
 // 1072.
 const (

@@ -15,6 +15,8 @@ type MappingFacts struct {
 	Private bool   // it requires encryption
 	// RemovalWaits means that the mapping goes when no link uses it any more.
 	RemovalWaits bool
+	// Changes is another number when this process has made the mapping again, or a call has found that it works.
+	Changes uint64
 }
 
 func (h host) mappingFacts(remotePath string) MappingFacts {
@@ -23,7 +25,10 @@ func (h host) mappingFacts(remotePath string) MappingFacts {
 		return MappingFacts{}
 	}
 	by, ours := h.state.mappings.of(remote.Share())
-	return MappingFacts{Created: ours, User: by.name, Private: by.private, RemovalWaits: h.state.links.isPostponed(remote)}
+	return MappingFacts{
+		Created: ours, User: by.name, Private: by.private, RemovalWaits: h.state.links.isPostponed(remote),
+		Changes: h.state.mappings.changesOf(remote.Share()),
+	}
 }
 
 // LiveLinks forgets no link: only removals do.

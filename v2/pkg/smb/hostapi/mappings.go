@@ -45,6 +45,9 @@ type mappings struct {
 	mu     sync.Mutex
 	ours   map[string]account       // those this process has created, by share
 	broken map[string]time.Duration // since when they are known not to work, by share
+
+	changes uint64
+	changed map[string]uint64 // which of the changes was the last, by share
 }
 
 // made notes that this process has created a mapping.
@@ -55,7 +58,23 @@ func (m *mappings) made(share string, by account) {
 		m.ours = map[string]account{}
 	}
 	m.ours[share] = by
+	m.hasChanged(share)
+}
+
+// hasChanged notes that a mapping may open where it did not before. The caller holds mu.
+func (m *mappings) hasChanged(share string) {
+	if m.changed == nil {
+		m.changed = map[string]uint64{}
+	}
+	m.changes++
+	m.changed[share] = m.changes
 	delete(m.broken, share)
+}
+
+func (m *mappings) changesOf(share string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.changed[share]
 }
 
 // gone notes that a mapping does not exist.
@@ -64,12 +83,13 @@ func (m *mappings) gone(share string) {
 	defer m.mu.Unlock()
 	delete(m.ours, share)
 	delete(m.broken, share)
+	delete(m.changed, share)
 }
 
 func (m *mappings) works(share string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.broken, share)
+	m.hasChanged(share)
 }
 
 // of returns the account that this process has created a mapping for, if it has.

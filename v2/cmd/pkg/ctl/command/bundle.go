@@ -196,7 +196,7 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 		}},
 		printed("doctor.txt", "what doctor finds", "doctor", "--service-name", o.serviceName, "--log-file", logFile),
 		{Name: nodeFile, What: "disks, volumes, mounts and shares, for programs", Make: func(ctx context.Context) (_ []byte, err error) {
-			if *node, err = a.lookOnce(ctx, &view{askShares: true}); err != nil {
+			if *node, err = a.lookOnce(ctx, &view{}); err != nil {
 				return nil, errors.New(sentence(ctx, err))
 			}
 			var text bytes.Buffer

@@ -122,7 +122,7 @@ func completeDisks(ctx context.Context, s *session, _ []string) (found []cobra.C
 // completeUsers completes names of pods, persistent volumes or drivers that use volumes or shares.
 func completeUsers(kind string) completer {
 	return func(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
-		node, err := s.source.Node(ctx, nil, false)
+		node, err := s.source.Node(ctx, nil)
 		if err != nil {
 			return nil
 		}

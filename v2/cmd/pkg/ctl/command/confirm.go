@@ -130,7 +130,7 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 // unknown. It fails if ctx ends.
 func describeFor(ctx context.Context, s *session, e *effect) (inventory.Node, error) {
 	e.Touches, e.Unknown = []string{}, []string{}
-	node, err := s.source.Node(ctx, nil, false)
+	node, err := s.source.Node(ctx, nil)
 	if err != nil && ctx.Err() == nil {
 		e.Unknown = append(e.Unknown, "what uses it: "+inventory.Reason(err))
 		err = nil

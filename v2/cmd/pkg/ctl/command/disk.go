@@ -155,7 +155,7 @@ func number(n *uint32) output.Cell {
 func (s *session) warnOf(problems []inventory.Problem, kinds ...problem.Kind) {
 	for _, p := range problems {
 		if slices.Contains(kinds, p.Kind) {
-			s.warn("%s: %s", p.Object.Name(), p.Text)
+			s.warn("%s: %s", p.Name(), p.Text)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (a *app) doctor() *cobra.Command {
 processes), versions, the service (installed, start type, recovery), who can change its
 program and folders, working directories, the iSCSI initiator, the SAN policy, long paths,
 the log file and crashes; and the storage of the node: disks, volumes, mounts, links, shares
-and iSCSI sessions, with the problems of 'csi-proxyctl node --ask-shares' in their order:
+and iSCSI sessions, with the problems of 'csi-proxyctl node' in their order:
 those that hurt pods now, those that will, and notes. Problems come with a remedy. The last
 line says what was not checked.
 

@@ -41,7 +41,7 @@ The exit code is 4 if something is wrong or not known.`,
 func conditionText(p *output.Printer, node inventory.Node) string {
 	var b strings.Builder
 	for _, found := range node.Problems {
-		fmt.Fprintf(&b, "%s: %s\n→ %s\n", found.Object.Name(), p.Paint(output.Warning, output.Printable(found.Text)), found.Advice)
+		fmt.Fprintf(&b, "%s: %s\n→ %s\n", found.Name(), p.Paint(output.Warning, output.Printable(found.Text)), found.Advice)
 	}
 	for _, v := range node.GetVolumes() {
 		if b.Len() == 0 {

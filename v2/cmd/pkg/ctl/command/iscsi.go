@@ -120,14 +120,14 @@ func listSessions(ctx context.Context, s *session, _ []string) error {
 	if err != nil {
 		return err
 	}
-	rows := output.Rows{Header: []string{"TARGET", "STATE", "DISKS", "PERSISTENT"}, Empty: "no sessions"}
+	rows := output.Rows{Header: []string{"TARGET", "STATE", "DISKS", "PERSISTENT", "PORTALS"}, Empty: "no sessions"}
 	for _, session := range node.GetSessions() {
 		state := output.Cell{Text: "connected", Style: output.Good}
 		if session.GetConnections() == 0 {
 			state = output.Cell{Text: "not-connected", Style: output.Bad}
 		}
 		disks := strings.ReplaceAll(inventory.Numbers(session.GetDisks()), " ", "")
-		rows.Add(output.Text(session.GetTarget()), state, output.Text(disks), yesNo(&session.Persistent))
+		rows.Add(output.Text(session.GetTarget()), state, output.Text(disks), yesNo(&session.Persistent), output.Text(strings.Join(session.GetPortals(), ",")))
 	}
 	if err := s.list(inventory.Objects(node, node.GetSessions()), &rows); err != nil || s.Format.ForScripts() {
 		return err

@@ -20,7 +20,6 @@ const kubeletPath = `C:\var\lib\kubelet`
 // view is what node, watch and web show of the node.
 type view struct {
 	paths, disks []string
-	askShares    bool
 	filter       inventory.Filter
 }
 
@@ -30,7 +29,6 @@ func (v *view) flags(c *cobra.Command) {
 	c.Flags().StringSliceVar(&v.filter.PVs, "pv", nil, "show only this persistent volume; repeatable")
 	c.Flags().StringSliceVar(&v.filter.Drivers, "driver", nil, "show only the volumes of this CSI driver; repeatable")
 	c.Flags().StringArrayVar(&v.paths, "path", nil, "path whose volume to show, such as a mount; repeatable")
-	c.Flags().BoolVar(&v.askShares, "ask-shares", false, "open every share to find out whether it answers")
 }
 
 func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
@@ -45,7 +43,7 @@ func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
 	for i := range v.paths {
 		v.paths[i] = windowsPath(v.paths[i])
 	}
-	node, err := s.source.Node(ctx, v.paths, v.askShares)
+	node, err := s.source.Node(ctx, v.paths)
 	if err != nil {
 		return node, err
 	}
@@ -83,8 +81,9 @@ keeps their logs in C:\var\log\pods, else UIDs.
 code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
 is 4 if a problem hurts pods or will, or if something does not answer or is not reported.
 
-Windows' status of a share stays ok when its server is gone or the password has changed. To
-find out, use --ask-shares: the server then opens every share, as pods do.
+Windows' status of a share stays ok when its server is gone or the password has changed. The
+daemon opens one share of each server that pods use every minute, and the problems say what it
+found; 'csi-proxyctl smb list --ask' opens all of them now.
 
 The information comes from the server's inspector. If the server has none, it comes from
 the published API; a note then says what is missing, and --path shows the volume of a path.
@@ -94,7 +93,7 @@ On a terminal, long paths and ids are shortened; -o wide shows them in full.
 		example: `  csi-proxyctl node
   csi-proxyctl node -o html > node.html
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
-  csi-proxyctl node --problems --ask-shares --exit-code
+  csi-proxyctl node --problems --exit-code
   csi-proxyctl node --pod shop/web-0
   csi-proxyctl node --pv pvc-1 -o wide
   csi-proxyctl node -o name

@@ -85,17 +85,6 @@ const viewLimit = 30 * time.Second
 // it hurts, and suggest to remove nothing. A disk that has not answered once is not said to hang.
 func TestViews_Hung(t *testing.T) {
 	t.Parallel() // it waits
-	shares := func(n int) winsim.Model {
-		model := winsim.Default()
-		for i := range n {
-			server := fmt.Sprintf("hung%d", i)
-			model.SMBServers = append(model.SMBServers, winsim.SMBServer{
-				Name: server, Shares: []winsim.SMBShare{{Name: "data", MappedFor: "csi"}}, Accounts: []winsim.SMBAccount{{User: "csi", Password: "csi-Pa55"}},
-			})
-			model.Files = append(model.Files, winsim.File{Path: podPath(i), Symlink: `\\` + server + `\data`})
-		}
-		return model
-	}
 	silent := []winsim.Fault{{Object: `\\?\Volume{0a0a*`, Delay: time.Hour}}
 	for number := range 10 {
 		silent = append(silent, winsim.Fault{Object: fmt.Sprintf(`\\.\PhysicalDrive%d`, 4+number), Delay: time.Hour})
@@ -110,7 +99,6 @@ func TestViews_Hung(t *testing.T) {
 	}{
 		"10 disks": {hungModel(10), nil, []string{"disk 4", "disk 13"}, 10},
 		"10 disks that do not even say their numbers": {hungModel(10), silent, []string{"disk ? (", "volume 0a0a0a0a-0000-0000-0000-000000000009"}, 10},
-		"3 shares":       {shares(3), []winsim.Fault{{Call: "FileInfo", Object: `\\hung*`, Delay: time.Hour}}, []string{`\\hung0\data`, `\\hung2\data`}, 3},
 		"1 blank disk":   {blank, nil, []string{"disk 4"}, 0},
 		"all of Windows": {winsim.Default(), []winsim.Fault{{Delay: time.Hour}}, []string{"disks", "volumes"}, 0},
 		"mount manager":  {hungModel(3), []winsim.Fault{{Call: "VolumeIDs", Delay: time.Hour}, {Call: "VolumePaths", Delay: time.Hour}}, []string{"disk 4", "disk 6", "volumes"}, 0},
@@ -123,8 +111,7 @@ func TestViews_Hung(t *testing.T) {
 			}
 			var all sync.WaitGroup
 			for _, view := range []string{
-				"node --ask-shares", "node --ask-shares --problems", "node --ask-shares -o json", "node --ask-shares -o html",
-				"watch --ask-shares --count 1", "doctor", "disk list", "volume list", "smb list --ask",
+				"node", "node --problems", "node -o json", "node -o html", "watch --count 1", "doctor", "disk list", "volume list", "smb list --ask",
 			} {
 				all.Go(func() {
 					began := time.Now()

@@ -11,11 +11,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// storage reports every problem of disks, volumes, mounts, shares and sessions. The server opens the
-// shares: Windows' status of a share stays ok when its server is gone.
+// storage reports every problem of disks, volumes, mounts, shares and sessions.
 func (d examination) storage(ctx context.Context, r *results) {
 	const check = "storage"
-	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx, nil, true)
+	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx, nil)
 	switch {
 	case d.skipped(r, check, "", "disk", err):
 		return
@@ -34,7 +33,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 		bad++
 		text := p.Text
 		if p.Object.Type != problem.Node {
-			text = p.Object.Name() + ": " + text
+			text = p.Name() + ": " + text
 		}
 		if age := node.Age(p); age != "" {
 			text += ", " + age
@@ -57,6 +56,15 @@ func (d examination) storage(ctx context.Context, r *results) {
 	}
 	if bad == 0 {
 		r.add(OK, check, "", "%s", seen(node))
+	}
+	// Windows' status of a share stays ok when its server is gone.
+	used, opened := false, false
+	for _, s := range node.GetShares() {
+		used = used || len(s.GetLinks()) > 0 && inventory.Mapped(s)
+		opened = opened || s.Answers != nil || len(s.GetProblems()) > 0
+	}
+	if used && !opened {
+		r.skip("shares", "the daemon has not opened any yet: without -ask-shares and -metrics-storage, only csi-proxyctl smb list --ask does")
 	}
 }
 

@@ -501,13 +501,21 @@ const maxAffected = 4
 func (c canvas) problem(p Problem) output.Branch {
 	mark, text := "! "+p.Severity.Words()+": ", p.Text
 	if p.Object.Type != problem.Node && p.Object.Type != problem.Mount {
-		text = c.shorten(1, p.Object.Name(), mark, ":") + ": " + text
+		name := p.Name()
+		if len(p.Others) == 0 {
+			name = c.shorten(1, name, mark, ":")
+		}
+		text = name + ": " + text
 	}
 	if age := c.node.Age(p); age != "" {
 		text += ", " + age
 	}
 	lines := []string{c.wrap(1, mark+text, Style(p.Severity))}
 	names := p.Affects
+	if len(p.Others) > 0 && len(p.Pods) > 0 { // instead of the paths of each
+		lines = append(lines, c.indented(1, "pods "+strings.Join(c.node.PodNames(p.Pods), ", "), output.Plain))
+		names = nil
+	}
 	if p.Object.Type == problem.Mount {
 		names = append([]string{p.Object.ID}, names...)
 	}

@@ -54,6 +54,9 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		// A disk that is offline lists no volumes, so that only its problem knows the pods.
 		if f.byUser() && f.users(n, usersOfProblem(p)) && (len(f.Disks) == 0 || p.Object.Type == problem.Disk) {
 			kept[p.Object] = true
+			for _, o := range p.Others {
+				kept[o] = true
+			}
 			for _, name := range p.Affects { // a disk that hangs does not list its volumes
 				kept[problem.Object{Type: problem.Volume, ID: name}] = true
 			}
@@ -89,7 +92,7 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		case problem.Mount, problem.Path:
 			return len(f.Disks) > 0 || !f.users(n, usersOfProblem(p))
 		default:
-			return !slices.Contains(there, p.Object)
+			return !slices.ContainsFunc(there, p.Is)
 		}
 	})
 	n.Links = slices.DeleteFunc(n.Links, func(l *extensionv1.Link) bool {

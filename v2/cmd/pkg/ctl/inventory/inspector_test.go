@@ -55,7 +55,7 @@ func inspectorProblem(t *testing.T, s inventory.Source) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), inspectorTime)
 	defer cancel()
-	node, err := s.Node(ctx, nil, false)
+	node, err := s.Node(ctx, nil)
 	require.NoError(t, err)
 	if len(node.Disks) != 2 {
 		t.Errorf("%d disks", len(node.Disks))

@@ -157,16 +157,15 @@ const apiLimit = 4 * time.Second
 // serialLimit is how long the serial number may take, which is only a name.
 const serialLimit = 2 * time.Second
 
-// Node describes the whole node and the given paths. With askShares, the server opens each share to
-// learn whether it answers. Node fails only if it cannot list the disks.
-func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
+// Node describes the whole node and the given paths. It fails only if it cannot list the disks.
+func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
 	var node Node
 	var bios systemv1alpha1.GetBIOSSerialNumberResponse
 	var err, biosErr error
 	found := make([]Path, len(paths))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		node, err = s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+		node, err = s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, Sessions: true})
 	})
 	wg.Go(func() {
 		limited, cancel := context.WithTimeout(ctx, serialLimit)

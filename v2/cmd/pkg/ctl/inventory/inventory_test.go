@@ -136,7 +136,7 @@ func source(t *testing.T, dir string) inventory.Source {
 
 func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
 	t.Helper()
-	node, err := s.Node(t.Context(), paths, false)
+	node, err := s.Node(t.Context(), paths)
 	require.NoError(t, err)
 	node.Unfolded = true
 	return node.Draw(&output.Printer{Format: output.Table}, width)
@@ -214,7 +214,7 @@ func TestNode_Fallback(t *testing.T) {
 func TestNode_NoSystemGroup(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume"}}})
-	node, err := source(t, dir).Node(t.Context(), nil, false)
+	node, err := source(t, dir).Node(t.Context(), nil)
 	require.NoError(t, err)
 	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != problem.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
 		t.Errorf("%d disks, problems %+v", len(node.Disks), node.Problems)
@@ -225,7 +225,7 @@ func TestNode_NoSystemGroup(t *testing.T) {
 func TestNode_NoFilesystemGroup(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "system"}}})
-	node, err := source(t, dir).Node(t.Context(), nil, false)
+	node, err := source(t, dir).Node(t.Context(), nil)
 	require.NoError(t, err)
 	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != problem.Unseen {
 		t.Errorf("stale mounts %+v, problems %+v", node.Stale(), node.Problems)
@@ -277,7 +277,7 @@ func TestNode_JSON(t *testing.T) {
 	for name := range models {
 		for from, serve := range sources {
 			t.Run(name+" from the "+from, func(t *testing.T) {
-				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil, false)
+				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil)
 				require.NoError(t, err)
 				encoded, err := json.Marshal(n)
 				require.NoError(t, err)
@@ -305,7 +305,7 @@ func TestNode_Interrupted(t *testing.T) {
 	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
 	require.NoError(t, err)
 	defer fault.Remove()
-	if _, err := source(t, dir).Node(ctx, nil, false); err == nil {
+	if _, err := source(t, dir).Node(ctx, nil); err == nil {
 		t.Error("there is an answer")
 	}
 }

@@ -38,7 +38,7 @@ func objectOf(m proto.Message) problem.Object {
 func (n Node) ProblemsOf(m proto.Message) []Problem {
 	object, about := objectOf(m), []Problem{}
 	for _, p := range n.Problems {
-		if p.Object == object {
+		if p.Is(object) {
 			about = append(about, p)
 		}
 	}

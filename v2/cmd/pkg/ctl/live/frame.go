@@ -36,27 +36,27 @@ func (m *model) View() tea.View {
 	return view
 }
 
-// header has the counts on the left, and the clock on the right.
+// header has the name and the counts on the left, and the clock on the right. If there is no room, the problems count.
 func (m *model) header() string {
 	clock := m.view.Now().Format("15:04:05")
-	counts := "looking at the node"
+	room := m.width - len(clock) - gutter
+	left := "looking at the node"
 	if n := m.node; n != nil {
 		style := output.Good
 		if len(n.Problems) > 0 {
 			style = inventory.Style(n.Problems[0].Severity)
 		}
-		counts = n.Counts() + ", " + m.paint(style, n.Summary())
+		name := m.paint(output.Bold, m.name()) + strings.Repeat(" ", gutter)
+		summary := m.paint(style, n.Summary())
+		if left = name + n.Counts() + ", " + summary; ansi.StringWidth(left) > room {
+			left = name + summary
+		}
+		if m.err != nil {
+			left = name + m.paint(output.Bad, "not current: this is the state of "+m.taken.Format("15:04:05"))
+		}
 	}
-	room := m.width - ansi.StringWidth(counts) - len(clock)
-	if name := m.name(); name != "" && room > ansi.StringWidth(name)+2*gutter {
-		counts = m.paint(output.Bold, name) + strings.Repeat(" ", gutter) + counts
-		room -= ansi.StringWidth(name) + gutter
-	}
-	if room < 1 { // the clock must stay visible
-		counts = ansi.Truncate(counts, max(0, m.width-len(clock)-1), "…")
-		room = m.width - ansi.StringWidth(counts) - len(clock)
-	}
-	return counts + strings.Repeat(" ", max(0, room)) + clock
+	left = ansi.Truncate(left, max(0, room), "…")
+	return left + strings.Repeat(" ", max(0, m.width-ansi.StringWidth(left)-len(clock))) + clock
 }
 
 func (m *model) name() string {
@@ -69,10 +69,8 @@ func (m *model) name() string {
 // status says what is wrong with the look itself, or what has changed.
 func (m *model) status() string {
 	switch {
-	case m.err != nil && m.node != nil:
-		return m.paint(output.Bad, fmt.Sprintf("as of %s: %v", m.taken.Format("15:04:05"), m.err))
 	case m.err != nil:
-		return m.paint(output.Bad, m.err.Error())
+		return m.paint(output.Bad, "run csi-proxyctl doctor: "+m.err.Error())
 	case !m.latest.IsZero():
 		return m.paint(output.Faint, fmt.Sprintf("last change at %s: %s", m.latest.Format("15:04:05"), m.latestText))
 	case m.node != nil:

@@ -37,9 +37,33 @@ func TestFrame_FitsEverySize(t *testing.T) {
 					t.Fatalf("%d x %d: line %d has %d columns: %q", width, height, i, got, line)
 				}
 			}
-			if width > 40 && (!strings.HasSuffix(lines[0], "00:00:00") || !strings.Contains(lines[0], "30 disks, 0 volumes")) {
+			if width > 40 && (!strings.HasSuffix(lines[0], "00:00:00") || !strings.HasPrefix(ansi.Strip(lines[0]), "NODE  30") || !strings.Contains(lines[0], "30 problems")) {
 				t.Fatalf("%d x %d: header %q", width, height, lines[0])
 			}
 		}
+	}
+}
+
+// TestFrame_Remedy: on a small terminal, the node still has its name and the problem its whole remedy.
+func TestFrame_Remedy(t *testing.T) {
+	const run = `csi-proxyctl fs rmdir C:/var/lib/kubelet/pods/00000000-0000-4000-a000-000000000001/volumes/kubernetes.io~csi/pvc-1/mount`
+	node := inventory.Node{Node: &extensionv1.Node{}, Host: "win-node-17"}
+	for i := range uint32(300) {
+		node.Disks = append(node.Disks, &extensionv1.Disk{Number: &i})
+	}
+	for i, severity := range []problem.Severity{problem.Hurts, problem.WillHurt, problem.Note} {
+		node.Problems = append(node.Problems, problem.Problem{Severity: severity, Object: problem.Object{Type: problem.Disk, ID: fmt.Sprint(i)}, Text: "stale", Run: run})
+	}
+	view := live.View{Printer: &output.Printer{}, Now: func() time.Time { return time.Unix(0, 0).UTC() }}
+	lines := strings.Split(view.Frame(node, 80, 24), "\n")
+	if !strings.HasPrefix(lines[0], "win-node-17  3 problems: 1 hurt 0 pods, 1 will hurt, 1 note") {
+		t.Error(lines[0])
+	}
+	shown := ""
+	for _, line := range lines[2:] {
+		shown += strings.TrimLeft(line, " │├─└")
+	}
+	if strings.Count(shown, run) != 3 {
+		t.Error(strings.Join(lines, "\n"))
 	}
 }

@@ -217,8 +217,15 @@ func (m *model) press(key string) tea.Cmd {
 func (m *model) branches() []output.Branch {
 	node := *m.node
 	node.Unfolded = node.Unfolded || m.unfolded || m.filter != ""
-	return node.Tree(m.view.Printer, m.bodyWidth()).Branches
+	branches := node.Tree(m.view.Printer, m.bodyWidth()).Branches
+	for i := range branches { // a remedy is whole, on as many lines as it takes
+		branches[i].Text = ansi.Hardwrap(branches[i].Text, max(1, m.bodyWidth()-treeWidth), true)
+	}
+	return branches
 }
+
+// treeWidth is how wide the lines of the tree beside a problem are.
+const treeWidth = 3
 
 // lines returns the lines of the body that are not filtered out.
 func (m *model) lines() []output.Line {

@@ -179,7 +179,7 @@ func (b *builder) addRow(r inventory.Row) {
 		shown.Use, shown.Bytes = fmt.Sprintf("%d%%", r.Use), r.Volume.GetTotalBytes()
 	}
 	for _, p := range b.node.Problems { // the most urgent first
-		if p.Object == object || r.Volume != nil && p.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(p.Affects, r.Volume.GetId()) {
+		if p.Is(object) || r.Volume != nil && p.Object.ID == r.Volume.GetId() || r.Volume != nil && slices.Contains(p.Affects, r.Volume.GetId()) {
 			shown.Tone = toneOf(p.Severity)
 			if kind := string(p.Kind); !strings.HasPrefix(r.State, kind) {
 				shown.State = strings.TrimSuffix(kind+", "+strings.TrimPrefix(r.State, "?"), ", ")
@@ -230,7 +230,7 @@ func (b *builder) object(object problem.Object) string {
 }
 
 func (b *builder) addProblem(p problem.Problem) {
-	name := p.Object.Name()
+	name := p.Name()
 	if on := b.disks[p.Object.ID]; on != "" && p.Object.Type == problem.Volume {
 		name += " on " + on
 	}
@@ -238,7 +238,7 @@ func (b *builder) addProblem(p problem.Problem) {
 		name, p.Affects = strings.TrimSuffix(string(found.Kind)+" mount, driver "+found.Driver, ", driver "), append([]string{p.Object.ID}, p.Affects...)
 	}
 	shown := shownProblem{
-		ID: b.id("problem", p.Object.Name()+"\n"+string(p.Kind)+"\n"+p.Text), Kind: string(p.Kind), Severity: p.Severity.Words(), Tone: toneOf(p.Severity), Object: name,
+		ID: b.id("problem", p.Name()+"\n"+string(p.Kind)+"\n"+p.Text), Kind: string(p.Kind), Severity: p.Severity.Words(), Tone: toneOf(p.Severity), Object: name,
 		Target: b.objects[p.Object], Text: p.Text, Age: b.node.Age(p), Run: p.Run, Advice: p.Advice, Pods: b.node.PodNames(p.Pods), PVs: p.PVs,
 	}
 	for _, affected := range p.Affects {

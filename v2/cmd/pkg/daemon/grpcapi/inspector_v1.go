@@ -106,7 +106,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	}
 	for _, l := range found.Links {
 		out.Links = append(out.Links, &extensionv1.Link{
-			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: wireProblem(l.Problem), Target: wireText(l.Target), Share: wireText(l.Share),
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Problem: WireProblem(l.Problem), Target: wireText(l.Target), Share: wireText(l.Share),
 		})
 	}
 	for _, share := range found.Shares {
@@ -114,7 +114,7 @@ func WireNode(found *node.Description) *extensionv1.Node {
 	}
 	for _, s := range found.Sessions {
 		out.Sessions = append(out.Sessions, &extensionv1.Session{
-			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: wireProblems(s.Problems),
+			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Portals: wireTexts(s.Portals), Problems: wireProblems(s.Problems),
 		})
 	}
 	return out
@@ -198,13 +198,13 @@ func wireTexts(paths []string) []string {
 
 func wireProblems(problems []node.Problem) (out []*extensionv1.Problem) {
 	for _, p := range problems {
-		out = append(out, wireProblem(&p))
+		out = append(out, WireProblem(&p))
 	}
 	return out
 }
 
-// wireProblem escapes a problem for display: it contains file names, which are not trusted.
-func wireProblem(p *node.Problem) *extensionv1.Problem {
+// WireProblem escapes a problem for display: it contains file names, which are not trusted.
+func WireProblem(p *node.Problem) *extensionv1.Problem {
 	if p == nil {
 		return nil
 	}
