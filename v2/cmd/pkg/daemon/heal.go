@@ -65,6 +65,7 @@ type healer struct {
 
 	mu     sync.Mutex
 	logged map[string]node.StaleMount
+	looked time.Time
 }
 
 func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
@@ -87,7 +88,17 @@ func (h *healer) verdict(path string) (state, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := h.logged[path]
+	if age := time.Since(h.looked); found.Reason != "" && age >= 2*time.Minute {
+		found.Reason += fmt.Sprintf(", %d minutes ago", int(age.Minutes()))
+	}
 	return string(found.State), found.Reason
+}
+
+// age is how long ago the last look was.
+func (h *healer) age() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(h.looked)
 }
 
 func (h *healer) log(logger klog.Logger, found *node.Healing) {
@@ -107,7 +118,7 @@ func (h *healer) log(logger klog.Logger, found *node.Healing) {
 				"changed", s.Changed, "cause", s.Cause, "state", s.State, "reason", s.Reason)
 		}
 	}
-	h.logged = stale
+	h.logged, h.looked = stale, time.Now()
 	for _, problem := range found.Problems {
 		logger.Info("Could not look for all stale mounts", "problem", problem)
 	}

@@ -62,14 +62,15 @@ func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 	}
 }
 
-// judge lets the healer look again at stale mounts, if there are any: what it said of them is old when a disk is back. It
-// removes nothing.
+// judge lets the healer look again, if there are stale mounts and its last look is old: what it said of them is so, too, when a disk
+// is back. It removes nothing. Not each look, because the healer opens all shares, and one whose password has changed would lock
+// its account.
 func (s *storage) judge(ctx context.Context, found *node.Description, run func(func())) {
-	staged := func(l node.Link) bool {
+	stale := func(l node.Link) bool {
 		path, ok := kubelet.Parse(l.Path)
-		return ok && path.Kind == kubelet.Staging && (l.Stale != "" || l.Share != "")
+		return ok && path.Kind == kubelet.Staging && l.Stale != ""
 	}
-	if s.healer == nil || !slices.ContainsFunc(found.Links, staged) || !s.judging.CompareAndSwap(false, true) {
+	if s.healer == nil || s.healer.age() < healPause || !slices.ContainsFunc(found.Links, stale) || !s.judging.CompareAndSwap(false, true) {
 		return
 	}
 	run(func() {
