@@ -65,7 +65,7 @@ var errEnough = errors.New("the search has ended")
 func (l *lookup) allLinks(ctx context.Context) linkSearch {
 	reach := l.limits.Reach(l.m)
 	if l.describes {
-		reach = l.limits.Reach(&remembering{Machine: l.m, paths: map[win.VolumeID]volumePaths{}})
+		reach = l.limits.Reach(&remembering{Machine: l.m})
 	}
 	s := linkSearch{m: l.m, reach: reach, intoShares: map[string][]string{}}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())

@@ -7,42 +7,44 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// remembering asks once what the policy asks for each link to a volume. It is for one description, which changes nothing.
+// remembering asks once what the policy asks for each link to a volume. It is for one description, which changes nothing,
+// and in which all links have the same time.
 type remembering struct {
 	win.Machine
 
+	system known[[]win.VolumeID]
 	mu     sync.Mutex
-	system []win.VolumeID // nil: not known yet
-	paths  map[win.VolumeID]volumePaths
+	paths  map[win.VolumeID]*known[[]string]
 }
 
-type volumePaths struct {
-	names []string
+// known is an answer that is asked for once.
+type known[T any] struct {
+	once  sync.Once
+	value T
 	err   error
+}
+
+func (k *known[T]) get(ask func() (T, error)) (T, error) {
+	k.once.Do(func() {
+		k.err = context.Canceled // of a panic
+		k.value, k.err = ask()
+	})
+	return k.value, k.err
 }
 
 func (r *remembering) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
 	r.mu.Lock()
-	known, ok := r.paths[id]
-	r.mu.Unlock()
-	if !ok {
-		known.names, known.err = r.Machine.VolumePaths(ctx, id)
-		r.mu.Lock()
-		r.paths[id] = known
-		r.mu.Unlock()
+	if r.paths == nil {
+		r.paths = map[win.VolumeID]*known[[]string]{}
 	}
-	return known.names, known.err
+	if r.paths[id] == nil {
+		r.paths[id] = &known[[]string]{}
+	}
+	paths := r.paths[id]
+	r.mu.Unlock()
+	return paths.get(func() ([]string, error) { return r.Machine.VolumePaths(ctx, id) })
 }
 
-func (r *remembering) SystemVolumes(ctx context.Context) (system []win.VolumeID, err error) {
-	r.mu.Lock()
-	system = r.system
-	r.mu.Unlock()
-	if system == nil {
-		system, err = r.Machine.SystemVolumes(ctx)
-		r.mu.Lock()
-		r.system = system
-		r.mu.Unlock()
-	}
-	return system, err
+func (r *remembering) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
+	return r.system.get(func() ([]win.VolumeID, error) { return r.Machine.SystemVolumes(ctx) })
 }
