@@ -220,7 +220,9 @@ func (s *nodeState) read(text []byte) error {
 	}
 	names, hurt := map[string]string{}, map[string]bool{}
 	for _, pod := range node.Pods {
-		names[pod.UID] = pod.Namespace + "/" + pod.Name
+		if pod.Name != "" { // else it has not started
+			names[pod.UID] = pod.Namespace + "/" + pod.Name
+		}
 	}
 	count := len(*node.Problems)
 	s.Version, s.Problems, s.PodsHurt = printable(node.Version), &count, []string{}

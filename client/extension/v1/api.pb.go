@@ -198,8 +198,9 @@ type Node struct {
 	Since         []*Since `protobuf:"bytes,14,rep,name=since,proto3" json:"since,omitempty"`     // problems that the daemon has seen on its own
 	Version       string   `protobuf:"bytes,15,opt,name=version,proto3" json:"version,omitempty"` // of the daemon
 	// When the daemon calls a volume full: more than this is used, and less than this is free.
-	FullPercent   uint32 `protobuf:"varint,16,opt,name=full_percent,json=fullPercent,proto3" json:"full_percent,omitempty"`
-	FullBytes     int64  `protobuf:"varint,17,opt,name=full_bytes,json=fullBytes,proto3" json:"full_bytes,omitempty"`
+	FullPercent   uint32        `protobuf:"varint,16,opt,name=full_percent,json=fullPercent,proto3" json:"full_percent,omitempty"`
+	FullBytes     int64         `protobuf:"varint,17,opt,name=full_bytes,json=fullBytes,proto3" json:"full_bytes,omitempty"`
+	FailedCalls   []*FailedCall `protobuf:"bytes,18,rep,name=failed_calls,json=failedCalls,proto3" json:"failed_calls,omitempty"` // of the last hour, that no later one like it has made good; the last one first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -353,11 +354,103 @@ func (x *Node) GetFullBytes() int64 {
 	return 0
 }
 
+func (x *Node) GetFailedCalls() []*FailedCall {
+	if x != nil {
+		return x.FailedCalls
+	}
+	return nil
+}
+
+// FailedCall is a call of a driver that failed, the last time and each time before since it last succeeded.
+type FailedCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unix          int64                  `protobuf:"varint,1,opt,name=unix,proto3" json:"unix,omitempty"`      // of the last one, in seconds since 1970
+	Method        string                 `protobuf:"bytes,2,opt,name=method,proto3" json:"method,omitempty"`   // v1.Volume/MountVolume
+	Request       string                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // its fields, without secrets
+	Code          string                 `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`       // of gRPC
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Times         uint32                 `protobuf:"varint,6,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailedCall) Reset() {
+	*x = FailedCall{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailedCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailedCall) ProtoMessage() {}
+
+func (x *FailedCall) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailedCall.ProtoReflect.Descriptor instead.
+func (*FailedCall) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FailedCall) GetUnix() int64 {
+	if x != nil {
+		return x.Unix
+	}
+	return 0
+}
+
+func (x *FailedCall) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *FailedCall) GetRequest() string {
+	if x != nil {
+		return x.Request
+	}
+	return ""
+}
+
+func (x *FailedCall) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *FailedCall) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *FailedCall) GetTimes() uint32 {
+	if x != nil {
+		return x.Times
+	}
+	return 0
+}
+
 // Pod is a pod that the node has or had.
 type Pod struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uid           string                 `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty, as the name, if no container of it has started yet
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -365,7 +458,7 @@ type Pod struct {
 
 func (x *Pod) Reset() {
 	*x = Pod{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -377,7 +470,7 @@ func (x *Pod) String() string {
 func (*Pod) ProtoMessage() {}
 
 func (x *Pod) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -390,7 +483,7 @@ func (x *Pod) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pod.ProtoReflect.Descriptor instead.
 func (*Pod) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Pod) GetUid() string {
@@ -429,7 +522,7 @@ type Since struct {
 
 func (x *Since) Reset() {
 	*x = Since{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +534,7 @@ func (x *Since) String() string {
 func (*Since) ProtoMessage() {}
 
 func (x *Since) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +547,7 @@ func (x *Since) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Since.ProtoReflect.Descriptor instead.
 func (*Since) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Since) GetKind() string {
@@ -510,7 +603,7 @@ type FindDiskRequest struct {
 
 func (x *FindDiskRequest) Reset() {
 	*x = FindDiskRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +615,7 @@ func (x *FindDiskRequest) String() string {
 func (*FindDiskRequest) ProtoMessage() {}
 
 func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +628,7 @@ func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindDiskRequest.ProtoReflect.Descriptor instead.
 func (*FindDiskRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FindDiskRequest) GetDisk() *Disk {
@@ -576,7 +669,7 @@ type AmbiguousDisks struct {
 
 func (x *AmbiguousDisks) Reset() {
 	*x = AmbiguousDisks{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +681,7 @@ func (x *AmbiguousDisks) String() string {
 func (*AmbiguousDisks) ProtoMessage() {}
 
 func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +694,7 @@ func (x *AmbiguousDisks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AmbiguousDisks.ProtoReflect.Descriptor instead.
 func (*AmbiguousDisks) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AmbiguousDisks) GetNumbers() []uint32 {
@@ -642,7 +735,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +747,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +760,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -838,7 +931,7 @@ type MustBe struct {
 
 func (x *MustBe) Reset() {
 	*x = MustBe{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +943,7 @@ func (x *MustBe) String() string {
 func (*MustBe) ProtoMessage() {}
 
 func (x *MustBe) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +956,7 @@ func (x *MustBe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MustBe.ProtoReflect.Descriptor instead.
 func (*MustBe) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MustBe) GetDevice() string {
@@ -918,7 +1011,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1023,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1036,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -1020,7 +1113,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1125,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1138,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Volume) GetId() string {
@@ -1180,7 +1273,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1285,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1298,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Link) GetPath() string {
@@ -1288,7 +1381,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1393,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1406,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Share) GetRemote() string {
@@ -1387,7 +1480,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1492,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1505,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Session) GetTarget() string {
@@ -1471,7 +1564,7 @@ type NewSmbGlobalMappingRequest struct {
 
 func (x *NewSmbGlobalMappingRequest) Reset() {
 	*x = NewSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1576,7 @@ func (x *NewSmbGlobalMappingRequest) String() string {
 func (*NewSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1589,7 @@ func (x *NewSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NewSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*NewSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *NewSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1551,7 +1644,7 @@ type RemoveSmbGlobalMappingRequest struct {
 
 func (x *RemoveSmbGlobalMappingRequest) Reset() {
 	*x = RemoveSmbGlobalMappingRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1656,7 @@ func (x *RemoveSmbGlobalMappingRequest) String() string {
 func (*RemoveSmbGlobalMappingRequest) ProtoMessage() {}
 
 func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1669,7 @@ func (x *RemoveSmbGlobalMappingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSmbGlobalMappingRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSmbGlobalMappingRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveSmbGlobalMappingRequest) GetRemotePath() string {
@@ -1602,7 +1695,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +1707,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[16]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +1720,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Path) GetPath() string {
@@ -1649,7 +1742,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1754,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[17]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1767,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Record) GetPath() string {
@@ -1709,7 +1802,7 @@ type Space struct {
 
 func (x *Space) Reset() {
 	*x = Space{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1814,7 @@ func (x *Space) String() string {
 func (*Space) ProtoMessage() {}
 
 func (x *Space) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[18]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1827,7 @@ func (x *Space) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Space.ProtoReflect.Descriptor instead.
 func (*Space) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Space) GetTotalBytes() int64 {
@@ -1762,7 +1855,7 @@ type Directory struct {
 
 func (x *Directory) Reset() {
 	*x = Directory{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1867,7 @@ func (x *Directory) String() string {
 func (*Directory) ProtoMessage() {}
 
 func (x *Directory) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[19]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1880,7 @@ func (x *Directory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Directory.ProtoReflect.Descriptor instead.
 func (*Directory) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Directory) GetEntries() []*Entry {
@@ -1816,7 +1909,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1921,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[20]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1934,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Entry) GetName() string {
@@ -1874,7 +1967,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1979,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[21]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +1992,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -1920,7 +2013,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2025,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[22]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2038,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HealResponse) GetStale() []*Link {
@@ -1985,7 +2078,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12!\n" +
 	"\fwindows_code\x18\x02 \x01(\rR\vwindowsCode\x12\x16\n" +
 	"\x06object\x18\x03 \x01(\tR\x06object\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\"\xf7\x05\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"\xbd\x06\n" +
 	"\x04Node\x121\n" +
 	"\x05disks\x18\x01 \x03(\v2\x1b.csiproxy.extension.v1.DiskR\x05disks\x127\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1d.csiproxy.extension.v1.VolumeR\avolumes\x121\n" +
@@ -2005,7 +2098,16 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_raw
 	"\aversion\x18\x0f \x01(\tR\aversion\x12!\n" +
 	"\ffull_percent\x18\x10 \x01(\rR\vfullPercent\x12\x1d\n" +
 	"\n" +
-	"full_bytes\x18\x11 \x01(\x03R\tfullBytes\"I\n" +
+	"full_bytes\x18\x11 \x01(\x03R\tfullBytes\x12D\n" +
+	"\ffailed_calls\x18\x12 \x03(\v2!.csiproxy.extension.v1.FailedCallR\vfailedCalls\"\x92\x01\n" +
+	"\n" +
+	"FailedCall\x12\x12\n" +
+	"\x04unix\x18\x01 \x01(\x03R\x04unix\x12\x16\n" +
+	"\x06method\x18\x02 \x01(\tR\x06method\x12\x18\n" +
+	"\arequest\x18\x03 \x01(\tR\arequest\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\tR\x04code\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x14\n" +
+	"\x05times\x18\x06 \x01(\rR\x05times\"I\n" +
 	"\x03Pod\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2215,90 +2317,92 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawD
 	return file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_goTypes = []any{
 	(*DescribeNodeRequest)(nil),           // 0: csiproxy.extension.v1.DescribeNodeRequest
 	(*Problem)(nil),                       // 1: csiproxy.extension.v1.Problem
 	(*Node)(nil),                          // 2: csiproxy.extension.v1.Node
-	(*Pod)(nil),                           // 3: csiproxy.extension.v1.Pod
-	(*Since)(nil),                         // 4: csiproxy.extension.v1.Since
-	(*FindDiskRequest)(nil),               // 5: csiproxy.extension.v1.FindDiskRequest
-	(*AmbiguousDisks)(nil),                // 6: csiproxy.extension.v1.AmbiguousDisks
-	(*Disk)(nil),                          // 7: csiproxy.extension.v1.Disk
-	(*MustBe)(nil),                        // 8: csiproxy.extension.v1.MustBe
-	(*Partition)(nil),                     // 9: csiproxy.extension.v1.Partition
-	(*Volume)(nil),                        // 10: csiproxy.extension.v1.Volume
-	(*Link)(nil),                          // 11: csiproxy.extension.v1.Link
-	(*Share)(nil),                         // 12: csiproxy.extension.v1.Share
-	(*Session)(nil),                       // 13: csiproxy.extension.v1.Session
-	(*NewSmbGlobalMappingRequest)(nil),    // 14: csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	(*RemoveSmbGlobalMappingRequest)(nil), // 15: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	(*Path)(nil),                          // 16: csiproxy.extension.v1.Path
-	(*Record)(nil),                        // 17: csiproxy.extension.v1.Record
-	(*Space)(nil),                         // 18: csiproxy.extension.v1.Space
-	(*Directory)(nil),                     // 19: csiproxy.extension.v1.Directory
-	(*Entry)(nil),                         // 20: csiproxy.extension.v1.Entry
-	(*HealRequest)(nil),                   // 21: csiproxy.extension.v1.HealRequest
-	(*HealResponse)(nil),                  // 22: csiproxy.extension.v1.HealResponse
-	(*emptypb.Empty)(nil),                 // 23: google.protobuf.Empty
+	(*FailedCall)(nil),                    // 3: csiproxy.extension.v1.FailedCall
+	(*Pod)(nil),                           // 4: csiproxy.extension.v1.Pod
+	(*Since)(nil),                         // 5: csiproxy.extension.v1.Since
+	(*FindDiskRequest)(nil),               // 6: csiproxy.extension.v1.FindDiskRequest
+	(*AmbiguousDisks)(nil),                // 7: csiproxy.extension.v1.AmbiguousDisks
+	(*Disk)(nil),                          // 8: csiproxy.extension.v1.Disk
+	(*MustBe)(nil),                        // 9: csiproxy.extension.v1.MustBe
+	(*Partition)(nil),                     // 10: csiproxy.extension.v1.Partition
+	(*Volume)(nil),                        // 11: csiproxy.extension.v1.Volume
+	(*Link)(nil),                          // 12: csiproxy.extension.v1.Link
+	(*Share)(nil),                         // 13: csiproxy.extension.v1.Share
+	(*Session)(nil),                       // 14: csiproxy.extension.v1.Session
+	(*NewSmbGlobalMappingRequest)(nil),    // 15: csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	(*RemoveSmbGlobalMappingRequest)(nil), // 16: csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	(*Path)(nil),                          // 17: csiproxy.extension.v1.Path
+	(*Record)(nil),                        // 18: csiproxy.extension.v1.Record
+	(*Space)(nil),                         // 19: csiproxy.extension.v1.Space
+	(*Directory)(nil),                     // 20: csiproxy.extension.v1.Directory
+	(*Entry)(nil),                         // 21: csiproxy.extension.v1.Entry
+	(*HealRequest)(nil),                   // 22: csiproxy.extension.v1.HealRequest
+	(*HealResponse)(nil),                  // 23: csiproxy.extension.v1.HealResponse
+	(*emptypb.Empty)(nil),                 // 24: google.protobuf.Empty
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_depIdxs = []int32{
-	7,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
-	10, // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
-	11, // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
+	8,  // 0: csiproxy.extension.v1.Node.disks:type_name -> csiproxy.extension.v1.Disk
+	11, // 1: csiproxy.extension.v1.Node.volumes:type_name -> csiproxy.extension.v1.Volume
+	12, // 2: csiproxy.extension.v1.Node.links:type_name -> csiproxy.extension.v1.Link
 	1,  // 3: csiproxy.extension.v1.Node.problems:type_name -> csiproxy.extension.v1.Problem
-	12, // 4: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
-	13, // 5: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
-	3,  // 6: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
-	4,  // 7: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
-	7,  // 8: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
-	9,  // 9: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
-	1,  // 10: csiproxy.extension.v1.Disk.problems:type_name -> csiproxy.extension.v1.Problem
-	8,  // 11: csiproxy.extension.v1.Disk.must_be:type_name -> csiproxy.extension.v1.MustBe
-	1,  // 12: csiproxy.extension.v1.Volume.problems:type_name -> csiproxy.extension.v1.Problem
-	1,  // 13: csiproxy.extension.v1.Link.problem:type_name -> csiproxy.extension.v1.Problem
-	1,  // 14: csiproxy.extension.v1.Share.problems:type_name -> csiproxy.extension.v1.Problem
-	1,  // 15: csiproxy.extension.v1.Session.problems:type_name -> csiproxy.extension.v1.Problem
-	20, // 16: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
-	11, // 17: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
-	1,  // 18: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
-	0,  // 19: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
-	5,  // 20: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
-	7,  // 21: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
-	7,  // 22: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
-	7,  // 23: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	7,  // 24: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
-	10, // 25: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
-	10, // 26: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
-	10, // 27: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
-	14, // 28: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
-	15, // 29: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
-	16, // 30: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
-	16, // 31: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
-	17, // 32: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
-	16, // 33: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
-	21, // 34: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
-	2,  // 35: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
-	7,  // 36: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
-	23, // 37: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
-	23, // 38: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
-	23, // 39: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
-	7,  // 40: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
-	23, // 41: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
-	2,  // 42: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.Node
-	10, // 43: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
-	23, // 44: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
-	23, // 45: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
-	18, // 46: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
-	19, // 47: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
-	23, // 48: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
-	17, // 49: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
-	22, // 50: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
-	35, // [35:51] is the sub-list for method output_type
-	19, // [19:35] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	13, // 4: csiproxy.extension.v1.Node.shares:type_name -> csiproxy.extension.v1.Share
+	14, // 5: csiproxy.extension.v1.Node.sessions:type_name -> csiproxy.extension.v1.Session
+	4,  // 6: csiproxy.extension.v1.Node.pods:type_name -> csiproxy.extension.v1.Pod
+	5,  // 7: csiproxy.extension.v1.Node.since:type_name -> csiproxy.extension.v1.Since
+	3,  // 8: csiproxy.extension.v1.Node.failed_calls:type_name -> csiproxy.extension.v1.FailedCall
+	8,  // 9: csiproxy.extension.v1.FindDiskRequest.disk:type_name -> csiproxy.extension.v1.Disk
+	10, // 10: csiproxy.extension.v1.Disk.partitions:type_name -> csiproxy.extension.v1.Partition
+	1,  // 11: csiproxy.extension.v1.Disk.problems:type_name -> csiproxy.extension.v1.Problem
+	9,  // 12: csiproxy.extension.v1.Disk.must_be:type_name -> csiproxy.extension.v1.MustBe
+	1,  // 13: csiproxy.extension.v1.Volume.problems:type_name -> csiproxy.extension.v1.Problem
+	1,  // 14: csiproxy.extension.v1.Link.problem:type_name -> csiproxy.extension.v1.Problem
+	1,  // 15: csiproxy.extension.v1.Share.problems:type_name -> csiproxy.extension.v1.Problem
+	1,  // 16: csiproxy.extension.v1.Session.problems:type_name -> csiproxy.extension.v1.Problem
+	21, // 17: csiproxy.extension.v1.Directory.entries:type_name -> csiproxy.extension.v1.Entry
+	12, // 18: csiproxy.extension.v1.HealResponse.stale:type_name -> csiproxy.extension.v1.Link
+	1,  // 19: csiproxy.extension.v1.HealResponse.problems:type_name -> csiproxy.extension.v1.Problem
+	0,  // 20: csiproxy.extension.v1.Inspector.DescribeNode:input_type -> csiproxy.extension.v1.DescribeNodeRequest
+	6,  // 21: csiproxy.extension.v1.Inspector.FindDisk:input_type -> csiproxy.extension.v1.FindDiskRequest
+	8,  // 22: csiproxy.extension.v1.DiskChange.PartitionDisk:input_type -> csiproxy.extension.v1.Disk
+	8,  // 23: csiproxy.extension.v1.DiskChange.SetDiskState:input_type -> csiproxy.extension.v1.Disk
+	8,  // 24: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	8,  // 25: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.extension.v1.Disk
+	11, // 26: csiproxy.extension.v1.VolumeFormat.FormatVolume:input_type -> csiproxy.extension.v1.Volume
+	11, // 27: csiproxy.extension.v1.VolumeHealth.CheckVolume:input_type -> csiproxy.extension.v1.Volume
+	11, // 28: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:input_type -> csiproxy.extension.v1.Volume
+	15, // 29: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:input_type -> csiproxy.extension.v1.NewSmbGlobalMappingRequest
+	16, // 30: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:input_type -> csiproxy.extension.v1.RemoveSmbGlobalMappingRequest
+	17, // 31: csiproxy.extension.v1.Paths.GetPathStats:input_type -> csiproxy.extension.v1.Path
+	17, // 32: csiproxy.extension.v1.Paths.ListDirectory:input_type -> csiproxy.extension.v1.Path
+	18, // 33: csiproxy.extension.v1.Paths.SetRecord:input_type -> csiproxy.extension.v1.Record
+	17, // 34: csiproxy.extension.v1.Paths.GetRecord:input_type -> csiproxy.extension.v1.Path
+	22, // 35: csiproxy.extension.v1.Healer.Heal:input_type -> csiproxy.extension.v1.HealRequest
+	2,  // 36: csiproxy.extension.v1.Inspector.DescribeNode:output_type -> csiproxy.extension.v1.Node
+	8,  // 37: csiproxy.extension.v1.Inspector.FindDisk:output_type -> csiproxy.extension.v1.Disk
+	24, // 38: csiproxy.extension.v1.DiskChange.PartitionDisk:output_type -> google.protobuf.Empty
+	24, // 39: csiproxy.extension.v1.DiskChange.SetDiskState:output_type -> google.protobuf.Empty
+	24, // 40: csiproxy.extension.v1.DiskReadOnly.SetDiskReadOnly:output_type -> google.protobuf.Empty
+	8,  // 41: csiproxy.extension.v1.DiskReadOnly.GetDiskReadOnly:output_type -> csiproxy.extension.v1.Disk
+	24, // 42: csiproxy.extension.v1.VolumeFormat.FormatVolume:output_type -> google.protobuf.Empty
+	2,  // 43: csiproxy.extension.v1.VolumeHealth.CheckVolume:output_type -> csiproxy.extension.v1.Node
+	11, // 44: csiproxy.extension.v1.VolumeFlush.WriteVolumeCache:output_type -> csiproxy.extension.v1.Volume
+	24, // 45: csiproxy.extension.v1.ShareMapping.NewSmbGlobalMapping:output_type -> google.protobuf.Empty
+	24, // 46: csiproxy.extension.v1.ShareMapping.RemoveSmbGlobalMapping:output_type -> google.protobuf.Empty
+	19, // 47: csiproxy.extension.v1.Paths.GetPathStats:output_type -> csiproxy.extension.v1.Space
+	20, // 48: csiproxy.extension.v1.Paths.ListDirectory:output_type -> csiproxy.extension.v1.Directory
+	24, // 49: csiproxy.extension.v1.Paths.SetRecord:output_type -> google.protobuf.Empty
+	18, // 50: csiproxy.extension.v1.Paths.GetRecord:output_type -> csiproxy.extension.v1.Record
+	23, // 51: csiproxy.extension.v1.Healer.Heal:output_type -> csiproxy.extension.v1.HealResponse
+	36, // [36:52] is the sub-list for method output_type
+	20, // [20:36] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init() }
@@ -2306,18 +2410,18 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_init
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[7].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[9].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[12].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[14].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[11].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[13].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   9,
 		},

@@ -63,7 +63,11 @@ var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.
 func (l *lookup) allLinks(ctx context.Context) linkSearch {
-	s := linkSearch{m: l.m, reach: l.limits.Reach(l.m), intoShares: map[string][]string{}}
+	reach := l.limits.Reach(l.m)
+	if l.describes {
+		reach = l.limits.Reach(&remembering{Machine: l.m})
+	}
+	s := linkSearch{m: l.m, reach: reach, intoShares: map[string][]string{}}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())
 	// Whole volumes are too large to search; the working directories in them are searched.
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {

@@ -100,6 +100,7 @@ func Serve(ctx context.Context, cfg Config) error {
 		Services:    services,
 		StopTimeout: cfg.StopTimeout,
 		Observer:    cfg.Observer,
+		Failures:    &known.failures,
 		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
 			if cfg.Listen != nil {
 				return cfg.Listen(e.Group, e.Version)

@@ -14,6 +14,7 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
@@ -45,6 +46,8 @@ type storage struct {
 	judging atomic.Bool
 	servers servers
 
+	failures server.Failures
+
 	observer StorageObserver               // may be nil
 	event    func(hurts bool, text string) // may be nil
 }
@@ -54,6 +57,7 @@ func (s *storage) annotate(node *extensionv1.Node) { s.annotateAt(time.Now(), no
 func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 	node.FullPercent, node.FullBytes = s.limits.Percent, s.limits.Bytes
 	s.servers.annotate(node)
+	node.FailedCalls = s.failures.List(now)
 	s.history.Fill(now, node)
 	for _, l := range node.GetLinks() {
 		if l.GetStale() != "" || l.GetShare() != "" {

@@ -64,6 +64,7 @@ const (
 	WaitingRemoval Kind = "waiting-removal" // SMB mapping that a driver has unmapped and that stays
 	ManyMappings   Kind = "many-mappings"   // SMB mappings, of which Windows has few left
 	Unseen         Kind = "unseen"          // the server does not report something
+	Waits          Kind = "waits"           // a pod for which nothing is mounted
 	Unsuitable     Kind = "path"            // a path of --path cannot be examined
 )
 
@@ -163,6 +164,9 @@ func PodsHurt(problems []Problem) int {
 func PodNames(node *extensionv1.Node) map[string]string {
 	names := map[string]string{}
 	for _, p := range node.GetPods() {
+		if p.GetName() == "" { // it has not started
+			continue
+		}
 		names[p.GetUid()] = p.GetNamespace() + "/" + p.GetName()
 	}
 	return names

@@ -48,6 +48,7 @@ var rules = []rule{
 	{kind: WaitingRemoval, works: true, advice: "unmap it with csi-proxyctl smb unmap SHARE"},
 	{kind: ManyMappings, advice: "unmap shares that no link uses with csi-proxyctl smb unmap SHARE, or move pods to another node"},
 	{kind: Unseen, works: true, advice: "let a csi-proxy of this project serve all groups, see its -api-groups"},
+	{kind: Waits, works: true, advice: "if it needs volumes, kubectl describe pod and the failed calls say why it has none; else nothing is wrong here"},
 	{kind: Unsuitable, works: true, advice: "give a path that the daemon can examine"},
 }
 

@@ -58,6 +58,9 @@ func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
 				asked = append(asked, "--"+f.flag+" "+value)
 			}
 		}
+		if len(filter.Pods) > 0 {
+			return node, fmt.Errorf("nothing on this node matches %s: one that has not started yet is known by its UID only", strings.Join(asked, " and "))
+		}
 		return node, fmt.Errorf("nothing on this node matches %s", strings.Join(asked, " and "))
 	}
 	return node, nil
@@ -77,8 +80,9 @@ where they are mounted, and the links to them in the working directories; the SM
 the node has mapped or that links need; and iSCSI sessions. Pods have names if the kubelet
 keeps their logs in C:\var\log\pods, else UIDs.
 
---disk, --pod, --pv and --driver show only what belongs to them, with its problems. The exit
-code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
+--disk, --pod, --pv and --driver show only what belongs to them, with its problems and the calls
+that failed lately. The exit code is 1 if nothing does; a pod that the node knows and for which
+nothing is mounted waits for a volume, or has none. --problems shows only problems. With --exit-code the exit code
 is 4 if a problem hurts pods or will, or if something does not answer or is not reported.
 
 Windows' status of a share stays ok when its server is gone or the password has changed. The

@@ -155,3 +155,37 @@ func TestViews_Hung(t *testing.T) {
 		})
 	}
 }
+
+// TestNode_Waits: a pod that waits for its volume is not a typo, and the call that it waits for says why.
+func TestNode_Waits(t *testing.T) {
+	model := winsim.Default()
+	model.Files = append(model.Files, winsim.File{Path: `C:\var\lib\kubelet\pods\` + podUID(1) + `\volumes\kubernetes.io~csi\pvc-1`})
+	n := startNode(t, model)
+	show := func(args ...string) result { return run(context.WithoutCancel(t.Context()), n.dir, "", args...) }
+	const missing = `\\?\Volume{dead0000-0000-0000-0000-000000000000}\`
+	show("volume", "mount", missing, podPath(1))
+	for _, c := range []struct {
+		args string
+		code int
+		want []string
+	}{
+		{"node --pod " + podUID(1), 0, []string{"pod " + podUID(1) + " is known, and waits for a volume or has none", "calls that failed lately", "MountVolume", "(NotFound)", missing}},
+		{"node --pod 4", 1, []string{"nothing on this node matches --pod 4: one that has not started yet is known by its UID only"}},
+		{"node --problems", 0, []string{"calls that failed lately"}},
+		{"doctor", 0, []string{"failed calls", "MountVolume"}},
+	} {
+		r := show(strings.Fields(c.args)...)
+		for _, want := range c.want {
+			if !strings.Contains(r.out+r.err, want) {
+				t.Errorf("%s: no %q in\n%s%s", c.args, want, r.out, r.err)
+			}
+		}
+		if r.code != c.code {
+			t.Errorf("%s: exit code %d", c.args, r.code)
+		}
+	}
+	show("volume", "mount", missing, podPath(1))
+	if r := show("node", "--pod", podUID(1)); !strings.Contains(r.out, "2 times") {
+		t.Errorf("a repeated call: %s", r.out)
+	}
+}

@@ -315,6 +315,8 @@ func words(line string) []string {
 var masks = []struct{ pattern, to string }{
 	{`(?m) +[0-9.]+ ms$`, " TIME ms"},
 	{`20[0-9-]{8} [0-9:]{8} UTC`, "TIME UTC"},
+	{`[0-9:]{8} (v[0-9]|csiproxy)`, "TIME $1"}, // of a call that failed
+	{`"unix": "?[0-9]{10}"?`, `"unix": TIME`},
 	{`("?time"?): "20[0-9TZ:-]+"`, `$1: "TIME"`},
 	{`(?m)^(  [a-z]+\.(?:txt|json|html)) +[0-9.]+ [KM]?i?B  `, "$1  SIZE  "},
 	{`(?m)^    bytes: [0-9]+$`, "    bytes: SIZE"},

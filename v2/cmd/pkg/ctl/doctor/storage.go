@@ -11,6 +11,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
+// maxCalls is how many of the calls that failed lately doctor reports.
+const maxCalls = 5
+
 // storage reports every problem of disks, volumes, mounts, shares and sessions.
 func (d examination) storage(ctx context.Context, r *results) {
 	const check = "storage"
@@ -56,6 +59,12 @@ func (d examination) storage(ctx context.Context, r *results) {
 	}
 	if bad == 0 {
 		r.add(OK, check, "", "%s", seen(node))
+	}
+	for i, call := range node.Failed() {
+		if i == maxCalls {
+			break
+		}
+		r.add(Info, "failed calls", "", "%s", call)
 	}
 	// Windows' status of a share stays ok when its server is gone.
 	used, opened := false, false

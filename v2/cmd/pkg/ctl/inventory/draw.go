@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -171,7 +172,35 @@ func (c canvas) problems() output.Branch {
 	for _, p := range n.Problems {
 		root.Branches = append(root.Branches, c.problem(p))
 	}
+	if calls := n.Failed(); len(calls) > 0 {
+		root.Branches = append(root.Branches, output.Branch{Text: c.Paint(output.Bold, "calls that failed lately"), Branches: c.calls(calls)})
+	}
 	return root
+}
+
+// Failed returns the calls that failed lately, in lines.
+func (n Node) Failed() (lines []string) {
+	for _, f := range n.GetFailedCalls() {
+		line := fmt.Sprintf("%s %s: %s (%s)", time.Unix(f.GetUnix(), 0).UTC().Format("15:04:05"), f.GetMethod(), f.GetError(), f.GetCode())
+		if f.GetTimes() > 1 {
+			line += fmt.Sprintf(", %d times", f.GetTimes())
+		}
+		lines = append(lines, line+"; "+f.GetRequest())
+	}
+	return lines
+}
+
+// maxCalls is how many failed calls are drawn.
+const maxCalls = 5
+
+func (c canvas) calls(lines []string) (branches []output.Branch) {
+	for i, line := range lines {
+		if i == maxCalls && c.Format != output.Wide {
+			return append(branches, output.Branch{Text: fmt.Sprintf("and %d more", len(lines)-i)})
+		}
+		branches = append(branches, output.Branch{Text: c.wrap(2, line, output.Plain)})
+	}
+	return branches
 }
 
 // Counts returns the numbers of disks and volumes.

@@ -100,7 +100,32 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 			return p.Object.ID == l.GetPath() || slices.Contains(p.Affects, l.GetPath())
 		})
 	})
-	return n, f.Problems || len(there)+len(n.Stale()) > 0
+	found = f.Problems || len(there)+len(n.Stale()) > 0
+	if f.byUser() {
+		found = n.ofUsers(f, found) || found
+	}
+	return n, found
+}
+
+// ofUsers leaves the failed calls whose text names what the filter selects. A pod that is known and has no volume may wait
+// for any of them.
+func (n *Node) ofUsers(f Filter, found bool) (waits bool) {
+	names := slices.Concat(f.PVs, f.Drivers)
+	for _, p := range n.GetPods() {
+		if uid := p.GetUid(); len(f.Pods) > 0 && (Filter{Pods: f.Pods}).users(*n, Users{Pods: []string{uid}}) {
+			if names = append(names, uid); !found && len(f.Disks)+len(f.PVs)+len(f.Drivers) == 0 {
+				p := problem.New(problem.Waits, problem.Object{Type: problem.Node}, "pod "+n.PodName(uid)+" is known, and waits for a volume or has none: nothing is mounted for it", "")
+				p.Pods = []string{uid}
+				n.addProblem(p)
+				return true
+			}
+		}
+	}
+	n.FailedCalls = slices.DeleteFunc(n.FailedCalls, func(c *extensionv1.FailedCall) bool {
+		text := strings.ToLower(c.GetRequest() + " " + c.GetError())
+		return !slices.ContainsFunc(names, func(name string) bool { return strings.Contains(text, strings.ToLower(name)) })
+	})
+	return false
 }
 
 // selectDisk reports whether a disk matches. It leaves only the partitions whose volumes match, unless the

@@ -135,7 +135,7 @@ func (n Node) affected(name string) bool {
 // PodName returns namespace/name of a pod, or its UID if the name is not known.
 func (n Node) PodName(uid string) string {
 	for _, p := range n.GetPods() {
-		if p.GetUid() == uid {
+		if p.GetUid() == uid && p.GetName() != "" {
 			return p.GetNamespace() + "/" + p.GetName()
 		}
 	}

@@ -46,6 +46,7 @@ const requestVerbosity = 2
 type edge struct {
 	logger   klog.Logger
 	observer Observer        // may be nil
+	failures *Failures       // may be nil
 	stopping context.Context //nolint:containedctx // ends the streams with the endpoint
 	version  metadata.MD     // the header of health checks; gRPC copies it
 	ownLog   bool            // the logger is not klog's, and handlers must learn of it
@@ -58,7 +59,9 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
 	line := e.logger.V(requestVerbosity)
 	if e.observer == nil && !line.Enabled() {
-		return e.call(ctx, req, info, handler)
+		resp, err = e.call(ctx, req, info, handler)
+		e.failures.note(time.Now(), info.FullMethod, req, err)
+		return resp, err
 	}
 	if e.observer != nil {
 		e.observer.RequestStarted(info.FullMethod)
@@ -66,6 +69,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	start := time.Now()
 	resp, err = e.call(ctx, req, info, handler)
 	elapsed := time.Since(start)
+	e.failures.note(start.Add(elapsed), info.FullMethod, req, err)
 	if e.observer != nil {
 		e.observer.RequestDone(info.FullMethod, status.Code(err), elapsed)
 	}

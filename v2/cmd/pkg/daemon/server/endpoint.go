@@ -76,7 +76,7 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, raw net.Lis
 func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint, limits *limits) *grpcServer {
 	stopping, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the endpoint: stop calls it
 	edge := &edge{
-		logger: logger, ownLog: logger != klog.Background(), observer: cfg.Observer, stopping: stopping, version: metadata.Pairs(version.Header, version.String()),
+		logger: logger, ownLog: logger != klog.Background(), observer: cfg.Observer, failures: cfg.Failures, stopping: stopping, version: metadata.Pairs(version.Header, version.String()),
 	}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),

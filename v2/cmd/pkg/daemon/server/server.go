@@ -51,6 +51,8 @@ type Config struct {
 	Listen func(context.Context, grpcapi.Endpoint) (net.Listener, error)
 	// Observer sees every request; may be nil.
 	Observer Observer
+	// Failures learns which calls fail; may be nil.
+	Failures *Failures
 	// Ready is called once, when every endpoint listens; may be nil.
 	Ready func()
 	// StopTimeout limits the graceful part of the stop; 0 means DefaultStopTimeout.

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+)
+
+const (
+	// maxFailures is how many failed calls are remembered. Drivers repeat the same few.
+	maxFailures = 64
+	// failureTime is how long a call that is not repeated counts as one that failed lately.
+	failureTime = time.Hour
+)
+
+// people are the methods that people call with any path, to look at a node.
+var people = []string{"DescribeNode", "ListDirectory", "GetVolumeIDFromTargetPath"}
+
+// Failures remembers the last calls that failed and that no later one like it has made good: what a pod that waits for
+// its volume waits for. It has no secrets. The zero value is ready to use; of nil nothing is remembered.
+type Failures struct {
+	any atomic.Bool
+	mu  sync.Mutex
+	all []*extensionv1.FailedCall // the last one at the end
+}
+
+// note takes a call that has ended.
+func (f *Failures) note(now time.Time, method string, request any, err error) {
+	if f == nil || err == nil && !f.any.Load() {
+		return
+	}
+	code := status.Code(err)
+	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
+	if code == codes.Canceled || code == codes.Unimplemented || slices.Contains(people, name) {
+		return
+	}
+	method = strings.TrimPrefix(method, "/")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && !slices.ContainsFunc(f.all, func(c *extensionv1.FailedCall) bool { return c.Method == method }) {
+		return
+	}
+	call := &extensionv1.FailedCall{Unix: now.Unix(), Method: method, Request: fieldsOf(request), Code: code.String(), Times: 1}
+	if i := slices.IndexFunc(f.all, func(c *extensionv1.FailedCall) bool { return c.Method == method && c.Request == call.Request }); i >= 0 {
+		call.Times += f.all[i].Times
+		f.all = slices.Delete(f.all, i, i+1)
+	}
+	if err != nil {
+		call.Error = oneLine(status.Convert(err).Message())
+		f.all = append(f.all[max(0, len(f.all)-maxFailures+1):], call)
+	}
+	f.any.Store(len(f.all) > 0)
+}
+
+// List returns the failed calls, the last one first. No one may change them.
+func (f *Failures) List(now time.Time) (calls []*extensionv1.FailedCall) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = slices.DeleteFunc(f.all, func(c *extensionv1.FailedCall) bool { return now.Sub(time.Unix(c.Unix, 0)) > failureTime })
+	calls = slices.Clone(f.all)
+	slices.Reverse(calls)
+	return calls
+}
+
+// fieldsOf returns what the log has of a request.
+func fieldsOf(request any) string {
+	var text strings.Builder
+	for i, value := range loggable(request) {
+		separator := " "
+		if i%2 == 1 {
+			separator = "="
+		}
+		if i > 0 {
+			text.WriteString(separator)
+		}
+		fmt.Fprint(&text, value)
+	}
+	return oneLine(text.String())
+}
