@@ -266,6 +266,12 @@ releasable:
 release-notes: ## Print what CHANGELOG.md says about VERSION=v1.4.0
 	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)'
 
+# REMOTE=origin pushes the tags.
+REMOTE ?=
+.PHONY: tag
+tag: ## Tag VERSION=v1.4.0 and the modules, on a commit whose go.mod files replace nothing
+	tools/release/tag.sh '$(VERSION)' $(DATE) $(REMOTE)
+
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v1.4.0, in dist; see docs/releasing.md
 	$(Q)rm -rf $(DIST)
