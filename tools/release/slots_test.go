@@ -149,6 +149,8 @@ func TestVersions(t *testing.T) {
 	}
 	for file, want := range map[string]string{
 		"docs/releasing.md":               "VERSION=" + programs,
+		"README.md":                       "csi-proxy_" + programs + "_windows_amd64.zip",
+		"docs/mounter.md":                 "mountertest@" + r.versionOf(ourModules+"mounter/mountertest"),
 		"docs/migration-from-original.md": "csi-proxy-" + programs + ".tar.gz",
 		"deploy/README.md":                "--version " + strings.TrimPrefix(programs, "v"),
 		"deploy/openshift/README.md":      "VERSION=" + programs,

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'git worktree remove --force "$work"' EXIT
 git worktree add --quiet --detach "$work" HEAD
 GOWORK=off go -C tools run ./release -tag -source "$work" -dist "$work/dist" -version "$1" -date "$2"
-git -C "$work" commit --quiet --all --message "release: $1, with the requirements that others get"
+git -C "$work" commit --quiet --allow-empty --all --message "release: $1, with the requirements that others get"
 mapfile -t tags < <(awk '{ print ($1 == "v2" ? "" : $1 "/") $2 }' tools/release/versions.txt)
 for tag in "${tags[@]}" "$1"; do git -C "$work" tag --annotate "$tag" --message "$tag"; done
 echo "tagged: ${tags[*]} $1"
