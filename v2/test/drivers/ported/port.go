@@ -38,8 +38,6 @@ type port struct {
 	aside []string
 	// whole are the systems for which the driver's own tests compile.
 	whole []string
-	// budget is how many requirements of the driver's go.mod the mounter of a release may add or change, ours included.
-	budget int
 	// asks are what the driver's files ask the machine that they run on, such as os.Lstat. In the test
 	// they ask the emulated node, see package machine.
 	asks map[string][]string
@@ -105,7 +103,6 @@ func share() port {
 		name:   "csi-driver-smb",
 		module: fetch.Module{Path: "github.com/kubernetes-csi/csi-driver-smb", Version: "v1.20.1"},
 		main:   "./cmd/smbplugin",
-		budget: 4, // ours and go-ole, and nothing is raised
 		deleted: []string{
 			"pkg/mounter/refcounter_windows.go", "pkg/mounter/refcounter_windows_test.go", "pkg/mounter/safe_mounter_host_process_windows.go",
 			"pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
@@ -206,7 +203,8 @@ func (t *tree) writeModule(ctx context.Context, root string) error {
 	return t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
 }
 
-// adopt writes the go.mod of a driver that gets a released version of the mounter, and does nothing else.
+// adopt writes the go.mod of a driver that gets a released version of the mounter. Nothing else is needed, but that aws-ebs no
+// longer replaces the library, by a version of the original: https://github.com/kubernetes-csi/csi-proxy/issues/411
 func (t *tree) adopt(ctx context.Context, released string) error {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(t.sources, name))
@@ -214,7 +212,11 @@ func (t *tree) adopt(ctx context.Context, released string) error {
 			return err
 		}
 	}
-	return t.goCommand(ctx, nil, "get", "-modfile="+filepath.Join(t.dir, "go.mod"), "github.com/kubernetes-csi/csi-proxy/mounter@"+released)
+	mod := filepath.Join(t.dir, "go.mod")
+	if err := t.goCommand(ctx, nil, "mod", "edit", "-dropreplace=github.com/kubernetes-csi/csi-proxy/v2", mod); err != nil {
+		return err
+	}
+	return t.goCommand(ctx, nil, "get", "-modfile="+mod, "github.com/kubernetes-csi/csi-proxy/mounter@"+released)
 }
 
 // raised returns the requirements in the go.mod of the port that the driver's does not have.
