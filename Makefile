@@ -264,7 +264,13 @@ releasable:
 
 .PHONY: release-notes
 release-notes: ## Print what CHANGELOG.md says about VERSION=v1.4.0
-	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)'
+	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)' && printf '\nModules:\n\n' && sed 's/^/- /' tools/release/versions.txt
+
+# REMOTE=origin pushes the tags.
+REMOTE ?=
+.PHONY: tag
+tag: ## Tag VERSION=v1.4.0 and the modules, on a commit whose go.mod files replace nothing
+	tools/release/tag.sh '$(VERSION)' $(DATE) $(REMOTE)
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v1.4.0, in dist; see docs/releasing.md
@@ -298,6 +304,10 @@ osslsigncode:
 .PHONY: verify-release
 verify-release: ## Make a release twice, in different directories, and compare the bytes
 	tools/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
+
+.PHONY: test-adopt
+test-adopt: ## Make a release in a scratch directory, and use it from modules and nodes that have nothing else
+	tools/release/adopt.sh
 
 # The image has the programs of a release for Windows, and their licences. It needs no container engine. Without
 # IMAGE_BASE nothing is downloaded; such an image can be inspected, but a node refuses it. The base is for amd64.

@@ -3,9 +3,11 @@ package manifests
 import (
 	"bytes"
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	spdx "github.com/spdx/tools-golang/json"
@@ -13,6 +15,30 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"sigs.k8s.io/yaml"
 )
+
+var dist = flag.String("dist", "", "the `directory` of a release, for TestHelmInstall")
+
+// TestHelmInstall: what README.md says to operators of a cluster, Helm makes into the manifest of the release, from its files.
+func TestHelmInstall(t *testing.T) {
+	if *dist == "" {
+		t.Skip("no release; make test-adopt makes one")
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	must(t, err)
+	words := regexp.MustCompile(`(?m)^    helm install (\S+) (csi-proxy-(.+)\.tgz) --namespace (\S+)$`).FindStringSubmatch(string(readme))
+	if words == nil || words[1] != release.Name || words[4] != release.Namespace {
+		t.Fatalf("README.md has %q", words)
+	}
+	chart, err := loader.LoadFile(filepath.Join(*dist, words[2]))
+	must(t, err)
+	rendered, err := Render(chart, nil)
+	must(t, err)
+	manifest, err := os.ReadFile(filepath.Join(*dist, "csi-proxy_v"+words[3]+".yaml"))
+	must(t, err)
+	if !bytes.HasSuffix(manifest, rendered) || len(rendered) == 0 {
+		t.Error("the chart of the release makes another manifest than it has")
+	}
+}
 
 // TestRelease: Helm and SPDX's own library can read what tools/release writes.
 func TestRelease(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -69,7 +68,7 @@ func (r *release) modulePackage(module *debug.Module, foreign map[string]compone
 		concluded, license, version = ourLicense, ourLicense, r.version
 	case strings.HasPrefix(module.Path, ourModules):
 		concluded, license, source = ourLicense, ourLicense, "from the source of csi-proxy "+r.version
-		version = cmp.Or(r.versions[strings.TrimPrefix(module.Path, ourModules)], "(devel)")
+		version = r.versionOf(module.Path)
 	case module.Sum != "":
 		source = "go.sum " + module.Sum
 	}

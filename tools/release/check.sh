@@ -3,7 +3,8 @@
 #
 #   tools/release/check.sh VERSION IMAGE_REPOSITORY [HOME_URL]
 #
-# With UNRELEASED set, it checks only the names: the source may have changes, and needs no tag and no notes.
+# With UNRELEASED set, it checks only the names: the source may have changes, and needs no tag and no notes. TAGGING allows
+# source that has no tag yet, for tag.sh.
 set -euo pipefail
 
 fail() { echo "release: $*" >&2; exit 1; }
@@ -18,5 +19,10 @@ fail() { echo "release: $*" >&2; exit 1; }
 hint="; to make files that are not published, run 'make release UNRELEASED=1'"
 changed=$(git status --porcelain 2>&1) || fail "$changed$hint"
 [ -z "$changed" ] || fail "the source has uncommitted changes, for example '$(head -n 1 <<<"${changed:3}")'; commit them$hint"
-git tag --points-at HEAD | grep -qxF -- "$1" || fail "HEAD has no tag $1; tag it, or check out the tag$hint"
+programs=$(sed -n 's@^v2/cmd @@p' tools/release/versions.txt)
+[ "$1" = "$programs" ] || fail "tools/release/versions.txt has $programs for v2/cmd, whose version the programs have, not $1$hint"
 "$(dirname "$0")/notes.sh" "$1" >/dev/null
+[ -z "${TAGGING:-}" ] || exit 0
+git tag --points-at HEAD | grep -qxF -- "$1" || fail "HEAD has no tag $1; run 'make tag', or check out the tag$hint"
+replacing=$(cut -d' ' -f1 tools/release/versions.txt | sed 's@$@/go.mod@' | xargs grep -lE '=> \.\.?/') || exit 0
+fail "$replacing replaces modules; 'make tag' makes the commit that has the tags$hint"

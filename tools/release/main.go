@@ -1,5 +1,5 @@
 // Release makes the files of a release from programs such as dist/build/windows_amd64/csi-proxy.exe, into dist:
-// archives, the chart, manifests, a bill of materials, licences of the linked modules, and checksums. 'make release'
+// archives, the modules, the chart, manifests, a bill of materials, licences of the linked modules, and checksums. 'make release'
 // runs it. The same input gives the same bytes on every machine; docs/releasing.md says how to check that.
 package main
 
@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/module"
 )
 
 func main() {
@@ -27,10 +29,17 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the `version`, such as v1.4.0")
 	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
 	flag.StringVar(&r.home, "home", "", "`address` of the project, such as https://github.com/OWNER/csi-proxy, for the chart (default: it names none)")
+	tag := flag.Bool("tag", false, "write only the module proxy, and into the source the go.mod files of the commit that is tagged")
 	date := flag.String("date", "", "`time` of every file, such as 2026-11-15T08:00:00Z")
 	flag.Parse()
 	var err error
-	if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
+	r.date, err = time.Parse(time.RFC3339, *date)
+	var versionsErr error
+	r.modules, versionsErr = readVersions(r.source)
+	switch err = errors.Join(err, versionsErr); {
+	case err == nil && *tag:
+		err = r.goproxy(true)
+	case err == nil:
 		err = r.make()
 	}
 	if err != nil {
@@ -43,10 +52,13 @@ type release struct {
 	home                                   string // may be empty
 	date                                   time.Time
 	sums                                   map[string]string // of the files
-	versions                               map[string]string // of the modules
+	modules                                []module.Version
 }
 
 func (r *release) make() error {
+	if err := r.goproxy(false); err != nil {
+		return err
+	}
 	programs, err := findPrograms(filepath.Join(r.dist, "build"))
 	if err != nil {
 		return err
@@ -61,9 +73,6 @@ func (r *release) make() error {
 	}
 	theirs, err := findComponents(plugins)
 	if err != nil {
-		return err
-	}
-	if r.versions, err = readVersions(r.source); err != nil {
 		return err
 	}
 	texts, err := r.texts(r.notices(theirs))

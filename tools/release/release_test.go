@@ -20,6 +20,7 @@ import (
 	"github.com/spdx/tools-golang/json"
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+	"golang.org/x/mod/module"
 )
 
 var testDate = time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
@@ -31,6 +32,9 @@ func newRelease(t *testing.T) *release {
 		source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate,
 		imageRepository: "registry.test/storage/csi-proxy", sums: map[string]string{},
 	}
+	var err error
+	r.modules, err = readVersions(r.source)
+	must(t, err)
 	buildSmall(t, filepath.Join(r.dist, "build", "windows_amd64", "csi-proxy.exe"))
 	buildSmall(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"))
 	return r
@@ -83,7 +87,7 @@ func TestRelease(t *testing.T) {
 	first := r.files(t)
 	want := []string{
 		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy-v9.8.7.tar.gz", "csi-proxy.exe", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
-		"csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip", "index.yaml",
+		"csi-proxy_v9.8.7_goproxy.tar.gz", "csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip", "index.yaml", "versions.txt",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(first))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -166,7 +170,7 @@ func checkBill(t *testing.T, bill string) {
 }
 
 func TestModulePackage(t *testing.T) {
-	r := &release{version: "v9.8.7", versions: map[string]string{"v2": "v2.0.0", "client": "v1.4.0"}}
+	r := &release{version: "v9.8.7", modules: []module.Version{{Path: ourModules + "v2", Version: "v2.0.0"}, {Path: ourModules + "client", Version: "v1.4.0"}}}
 	foreign := map[string]component{"github.com/Microsoft/go-winio": {license: "MIT"}, "github.com/kubernetes-csi/csi-proxy-of-another": {license: "BSD-2-Clause"}}
 	for _, test := range []struct {
 		module                                debug.Module
@@ -177,7 +181,7 @@ func TestModulePackage(t *testing.T) {
 		// Without a workspace: the version that others get, and the source beside it.
 		{debug.Module{Path: ourModules + "client", Version: "v1.3.0"}, "v1.4.0", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/client@v1.4.0"},
 		{debug.Module{Path: ourModules + "v2/cmd", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2/cmd@v9.8.7"},
-		{debug.Module{Path: ourModules + "kubectl-csi_proxy", Version: "(devel)"}, "(devel)", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/kubectl-csi_proxy"},
+		{debug.Module{Path: ourModules + "v2/test", Version: "(devel)"}, "(devel)", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2/test"},
 		{debug.Module{Path: "github.com/kubernetes-csi/csi-proxy-of-another", Version: "v0.1.0"}, "v0.1.0", "BSD-2-Clause", "", "pkg:golang/github.com/kubernetes-csi/csi-proxy-of-another@v0.1.0"},
 	} {
 		got := r.modulePackage(&test.module, foreign)
@@ -214,7 +218,7 @@ func TestReadComponent(t *testing.T) {
 }
 
 func TestRelease_Refused(t *testing.T) {
-	r := &release{dist: t.TempDir()}
+	r := &release{source: filepath.Join("..", ".."), dist: t.TempDir(), sums: map[string]string{}}
 	if err := r.make(); err == nil || !strings.Contains(err.Error(), "'make release' builds them") {
 		t.Errorf("nothing is built: %v", err)
 	}

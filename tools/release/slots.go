@@ -81,18 +81,3 @@ func (r *release) pluginPrograms() ([]program, error) {
 	}
 	return findPrograms(dir)
 }
-
-// readVersions returns the versions of the modules that others import, by directory. They are tagged DIRECTORY/VERSION, and v2
-// as VERSION. That of v2/cmd is also the version of the programs, the image and the chart, which go on from the original's 1.3.0.
-func readVersions(source string) (map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(source, "tools", "release", "versions.txt"))
-	versions := map[string]string{}
-	for line := range strings.Lines(string(text)) {
-		module, version, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok {
-			return nil, fmt.Errorf("versions.txt: %q has no version", line)
-		}
-		versions[module] = version
-	}
-	return versions, err
-}

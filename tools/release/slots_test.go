@@ -135,19 +135,22 @@ func TestKrew(t *testing.T) {
 // workflow have theirs.
 func TestVersions(t *testing.T) {
 	root := filepath.Join("..", "..")
-	versions, err := readVersions(root)
+	modules, err := readVersions(root)
 	must(t, err)
+	r := &release{modules: modules}
 	for _, line := range regexp.MustCompile(`(?m)^\t\./(.*)$`).FindAllStringSubmatch(string(readFile(t, filepath.Join(root, "go.work"))), -1) {
-		if module := line[1]; (versions[module] == "") != (module == "v2/test") {
-			t.Errorf("%s has the version %q", module, versions[module])
+		if version := r.versionOf(ourModules + line[1]); (version == "(devel)") != (line[1] == "v2/test") {
+			t.Errorf("%s has the version %s", line[1], version)
 		}
 	}
-	if len(versions) != 5 || versions["client"] != versions["v2/cmd"] {
-		t.Errorf("the versions are %v", versions)
+	programs := r.versionOf(ourModules + "v2/cmd")
+	if len(modules) != 6 || r.versionOf(ourModules+"client") != programs || r.versionOf(ourModules+"kubectl-csi_proxy") != programs {
+		t.Errorf("the versions are %v", modules)
 	}
-	programs := versions["v2/cmd"]
 	for file, want := range map[string]string{
 		"docs/releasing.md":               "VERSION=" + programs,
+		"README.md":                       "csi-proxy_" + programs + "_windows_amd64.zip",
+		"docs/mounter.md":                 "mountertest@" + r.versionOf(ourModules+"mounter/mountertest"),
 		"docs/migration-from-original.md": "csi-proxy-" + programs + ".tar.gz",
 		"deploy/README.md":                "--version " + strings.TrimPrefix(programs, "v"),
 		"deploy/openshift/README.md":      "VERSION=" + programs,

@@ -1,7 +1,10 @@
 // Package version knows which build this is.
 package version
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"strings"
+)
 
 // Header is the gRPC header in which the answer to a health check has the version.
 const Header = "csi-proxy-version"
@@ -27,6 +30,9 @@ func String() string {
 		if setting.Key == "vcs.revision" {
 			return "devel-" + setting.Value[:min(12, len(setting.Value))]
 		}
+	}
+	if info.Main.Path == "github.com/kubernetes-csi/csi-proxy/v2/cmd" && strings.HasPrefix(info.Main.Version, "v") {
+		return info.Main.Version // of a program of ours that go install has built
 	}
 	return "devel"
 }

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -142,8 +143,8 @@ type tree struct {
 }
 
 // prepare gets the driver, and writes what the go command needs to build the port. Root is the top
-// directory of the repository.
-func (p port) prepare(ctx context.Context, root string) (*tree, error) {
+// directory of the repository. With a released version of the mounter, our modules are not those that are here.
+func (p port) prepare(ctx context.Context, root, released string) (*tree, error) {
 	drivers := filepath.Join(root, "bin", "drivers")
 	t := &tree{
 		port:    p,
@@ -153,10 +154,12 @@ func (p port) prepare(ctx context.Context, root string) (*tree, error) {
 	if err := p.module.Copy(ctx, t.sources); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(t.dir, 0o750); err != nil {
-		return nil, err
+	writeModule := func() error { return t.writeModule(ctx, root) }
+	if released != "" {
+		t.dir += "@" + released
+		writeModule = func() error { return t.adopt(ctx, released) }
 	}
-	if err := t.writeModule(ctx, root); err != nil {
+	if err := errors.Join(os.MkdirAll(t.dir, 0o750), writeModule()); err != nil {
 		return nil, err
 	}
 	if err := t.writeOverlay(root, program); err != nil {
@@ -198,6 +201,35 @@ func (t *tree) writeModule(ctx context.Context, root string) error {
 		return err
 	}
 	return t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
+}
+
+// adopt writes the go.mod of a driver that gets a released version of the mounter. Nothing else is needed, but that aws-ebs no
+// longer replaces the library, by a version of the original: https://github.com/kubernetes-csi/csi-proxy/issues/411
+func (t *tree) adopt(ctx context.Context, released string) error {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(t.sources, name))
+		if err := errors.Join(err, os.WriteFile(filepath.Join(t.dir, name), content, 0o600)); err != nil {
+			return err
+		}
+	}
+	mod := filepath.Join(t.dir, "go.mod")
+	if err := t.goCommand(ctx, nil, "mod", "edit", "-dropreplace=github.com/kubernetes-csi/csi-proxy/v2", mod); err != nil {
+		return err
+	}
+	return t.goCommand(ctx, nil, "get", "-modfile="+mod, "github.com/kubernetes-csi/csi-proxy/mounter@"+released)
+}
+
+// raised returns the requirements in the go.mod of the port that the driver's does not have.
+func (t *tree) raised() (lines []string, err error) {
+	before, err := os.ReadFile(filepath.Join(t.sources, "go.mod"))
+	after, afterErr := os.ReadFile(filepath.Join(t.dir, "go.mod"))
+	had := strings.Split(strings.ReplaceAll(string(before), " // indirect", ""), "\n")
+	for line := range strings.Lines(string(after)) {
+		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), " // indirect"); !slices.Contains(had, line) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return lines, errors.Join(err, afterErr)
 }
 
 // writeSums writes the lines of several files, each line once.

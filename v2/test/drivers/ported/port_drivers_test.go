@@ -3,11 +3,41 @@
 package ported
 
 import (
+	"flag"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
+
+var released = flag.String("mounter", "", "the released `version` of the mounter, for TestAdopt")
+
+// budget is how many requirements of a driver's go.mod the mounter may add or change: the mounter, the library, the client and
+// go-ole. Those of others are not raised.
+const budget = 4
+
+// TestAdopt builds ports for Windows with the mounter of a release, which the go command has to find. make test-adopt runs it.
+func TestAdopt(t *testing.T) {
+	if *released == "" {
+		t.Skip("no version of the mounter; make test-adopt gives one")
+	}
+	root, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
+	require.NoError(t, err)
+	for _, p := range []port{share(), elasticBlockStore()} {
+		t.Run(p.name, func(t *testing.T) {
+			tree, err := p.prepare(t.Context(), root, *released)
+			require.NoError(t, err)
+			raised, err := tree.raised()
+			require.NoError(t, err)
+			t.Logf("go get mounter@%s gives the go.mod of %s:\n%s", *released, p.module, strings.Join(raised, "\n"))
+			if len(raised) > budget {
+				t.Errorf("it adds or changes %d requirements, and may %d", len(raised), budget)
+			}
+			require.NoError(t, tree.buildForWindows(t.Context()))
+		})
+	}
+}
 
 // TestDrivers builds and runs one port after the other, logs what its test says, and checks it as the driver would have it.
 func TestDrivers(t *testing.T) {
@@ -15,7 +45,7 @@ func TestDrivers(t *testing.T) {
 	require.NoError(t, err)
 	for _, p := range ports() {
 		t.Run(p.name, func(t *testing.T) {
-			tree, err := p.prepare(t.Context(), root)
+			tree, err := p.prepare(t.Context(), root, "")
 			require.NoError(t, err)
 			output, err := tree.test(t.Context())
 			require.NoError(t, err)

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -115,10 +117,16 @@ new service are -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -l
 Install does not start the service, and a running service keeps its old command line.
 Settings that this version of Windows does not support are reported and skipped.
 ` + trust,
-		example: `  csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe"
+		example: `  csi-proxyctl service install
   csi-proxyctl service install --binary "C:\Program Files\csi-proxy\csi-proxy.exe" -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
 	}, func(_ context.Context, s *session, i *installation.Installer) error {
 		i.Force = forced
+		if executable, err := os.Executable(); err == nil {
+			beside := filepath.Join(filepath.Dir(executable), "csi-proxy.exe")
+			if _, err := os.Stat(beside); err == nil {
+				i.Beside = beside
+			}
+		}
 		outcome, err := i.Install(installation.Options{Binary: binary, Flags: flags})
 		switch {
 		case err != nil:
@@ -142,7 +150,7 @@ Settings that this version of Windows does not support are reported and skipped.
 		return nil
 	}
 	c.Use += " [-- FLAGS...]"
-	c.Flags().StringVar(&binary, "binary", "", "full path of csi-proxy.exe; the file must exist")
+	c.Flags().StringVar(&binary, "binary", "", "full path of csi-proxy.exe; of a new service by default the one beside this program")
 	force(c, &forced)
 	return c
 }

@@ -51,6 +51,8 @@ type Installer struct {
 	Access func(path string) (Access, error)
 	// Change makes one change of a file; tests end the machine there. Nil makes it.
 	Change func(do func() error) error
+	// Beside is the program of a new service that has no other: that of the release, or none.
+	Beside string
 	// Force accepts programs that are not csi-proxy, or that others than administrators can change.
 	Force bool
 }
@@ -174,7 +176,12 @@ func (i *Installer) tolerate(what string, err error) error {
 
 func (i *Installer) create(options Options) (scm.Service, error) {
 	if options.Binary == "" {
-		return nil, fmt.Errorf("service %s is not installed; use --binary to install it", i.Name)
+		if options.Binary = i.Beside; options.Binary == "" {
+			return nil, fmt.Errorf("service %s is not installed, and csi-proxy.exe is not beside this program; use --binary to install it", i.Name)
+		}
+		if err := i.checkProgram(options.Binary); err != nil {
+			return nil, err
+		}
 	}
 	flags := options.Flags
 	if flags == nil {

@@ -46,7 +46,9 @@ func file(t *testing.T, name string) string {
 func TestInstall_Twice(t *testing.T) {
 	m := scmtest.New()
 	binary := file(t, "Program Files/csi-proxy.exe")
-	outcome, err := installer(m).Install(installation.Options{Binary: binary})
+	i := installer(m)
+	i.Beside = binary // by default, but not that of the second time
+	outcome, err := i.Install(installation.Options{})
 	if err != nil || outcome != (installation.Outcome{Created: true}) {
 		t.Fatal(outcome, err)
 	}
@@ -65,7 +67,8 @@ func TestInstall_Twice(t *testing.T) {
 	if !m.Service.SID || !m.Events["csi-proxy"] {
 		t.Errorf("got service SID %v, events %v", m.Service.SID, m.Events)
 	}
-	outcome, err = installer(m).Install(installation.Options{})
+	i.Beside = file(t, "csi-proxy.exe")
+	outcome, err = i.Install(installation.Options{})
 	if err != nil || outcome != (installation.Outcome{}) || m.Service.Configured != 0 {
 		t.Errorf("again: %+v, written %d times, %v", outcome, m.Service.Configured, err)
 	}
