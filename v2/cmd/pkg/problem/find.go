@@ -10,7 +10,6 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the
@@ -486,22 +485,23 @@ func serverOf(share string) string {
 }
 
 // shareAdvice says what helps a share that does not open. The codes are ERROR_ACCESS_DENIED (5), ERROR_BAD_NET_NAME (67),
-// ERROR_ACCOUNT_DISABLED (1331) and ERROR_ACCOUNT_LOCKED_OUT (1909).
+// ERROR_INVALID_PASSWORD (86), ERROR_LOGON_FAILURE (1326), ERROR_PASSWORD_EXPIRED (1330), ERROR_ACCOUNT_DISABLED (1331),
+// ERROR_PASSWORD_MUST_CHANGE (1907) and ERROR_ACCOUNT_LOCKED_OUT (1909).
 func shareAdvice(cause string, s *extensionv1.Share) string {
 	again := mapAgain(s.GetRemote(), s.GetUser())
-	code, _ := strconv.ParseUint(cause, 10, 32)
-	switch {
-	case cause == silence:
+	switch cause {
+	case silence:
 		return "check the server and the network"
-	case cause == "5":
+	case "5":
 		return "give the account the right to open it"
-	case cause == "67":
+	case "67":
 		return "its server answers, and does not have it: share it again there"
-	case cause == "1331" || cause == "1909":
+	case "1331", "1909":
 		return "let the account be used again on the server; then run " + again
-	case winerr.Code(code).RefusesAccount():
+	case "86", "1326", "1330", "1907":
 		return "if the password has changed, or when it is right again, run " + again
-	case code != 0:
+	}
+	if code, _ := strconv.ParseUint(cause, 10, 32); code != 0 {
 		return "check the server and the network; map it again only if the server answers: " + again
 	}
 	return "check the server and the network; if the password has changed, run " + again
