@@ -30,7 +30,11 @@ dist=$work/dist
 make --no-print-directory release VERSION="$version" DIST="$dist" RELEASE_PLATFORMS="windows/amd64 linux/amd64" PLUGIN_PLATFORMS=
 cd "$dist"
 sha256sum --quiet --check SHA256SUMS
-for archive in *_linux_amd64.tar.gz *_goproxy.tar.gz; do tar -xzf "$archive" -C "$work"; done
+for line in "${versions[@]}"; do # what it says of itself: all modules, and in the bill those of the programs
+	[ "$(git -C "$work/source" rev-list -n 1 "$version")" = "$(git -C "$work/source" rev-list -n 1 "$(sed 's@^v2 @@; s@ @/@' <<<"$line")")" ]
+	case $line in mounter*|kubectl*) ;; *) grep -qF "pkg:golang/$ours/${line/ /@}\"" "csi-proxy_${version}.spdx.json" ;; esac
+done
+tar -xzf "csi-proxy_${version}_goproxy.tar.gz" -C "$work"
 cd "$root"
 
 part "what README.md says to operators"
@@ -42,11 +46,11 @@ go test -tags=wine -count=1 -v -run '^TestReadme$' ./v2/test/wine/suite -args -r
 part "a driver gets the mounter"
 go test -c -tags=drivers -o "$work/ported.test" ./v2/test/drivers/ported
 machines="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
-GONOSUMDB="$(go env GONOSUMDB),github.com/OWNER,$ours"
+cd "$work"
+eval "$(shown export docs/releasing.md | sed "s@https:.*@$machines@")"
 export GODEBUG=goindex=0 # which is kept by version, and ours change
-export GONOSUMDB=${GONOSUMDB#,} GOMODCACHE=$root/bin/adopt GOWORK=off GOFLAGS="-trimpath -modcacherw" GOBIN=$work/bin
+export GOMODCACHE=$root/bin/adopt GOWORK=off GOFLAGS="-trimpath -modcacherw" GOBIN=$work/bin
 rm -rf "$GOMODCACHE"/{,cache/download/}github.com/{kubernetes-csi/csi-proxy*,\!o\!w\!n\!e\!r}
-export GOPROXY="file://$dist/goproxy,$machines"
 driver() { # in directory $1
 	cp -r "$root/tools/release/testdata/driver" "$work/$1"
 	cd "$work/$1"
@@ -73,7 +77,8 @@ part "ported drivers get the mounter, and are built for Windows"
 # As the go command clones it from GitHub, which is the scratch directory to git.
 part "a driver replaces modules by those of a fork, without a proxy"
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$work/source.insteadOf" GIT_CONFIG_VALUE_0=https://github.com/OWNER/csi-proxy
-export GOPROXY=$machines GONOPROXY=github.com/OWNER
+export GOPROXY=$machines GOPRIVATE=github.com/OWNER
+unset GONOSUMDB
 driver fork
 for line in "${versions[@]}"; do
 	case $line in v2/cmd*|*/mountertest*) go mod edit -replace "$ours/${line% *}=github.com/OWNER/csi-proxy/${line/ /@}" ;; esac

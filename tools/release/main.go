@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&r.version, "version", "", "the `version`, such as v1.4.0")
 	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
 	flag.StringVar(&r.home, "home", "", "`address` of the project, such as https://github.com/OWNER/csi-proxy, for the chart (default: it names none)")
-	tag := flag.Bool("tag", false, "write only the module proxy, and into the source the go.mod files of the commit that is tagged")
+	tag := flag.Bool("tag", false, "write only the modules, and into the source the go.mod files of the commit that is tagged")
 	date := flag.String("date", "", "`time` of every file, such as 2026-11-15T08:00:00Z")
 	flag.Parse()
 	var err error

@@ -73,10 +73,9 @@ func (r *release) goproxy(tag bool) error {
 			}
 		}
 		var packed bytes.Buffer
-		whole, hashErr := dirhash.Hash1(names, func(name string) (io.ReadCloser, error) {
-			return fstest.MapFS(files).Open(strings.TrimPrefix(name, prefix))
-		})
-		mod, modErr := dirhash.Hash1([]string{"go.mod"}, func(name string) (io.ReadCloser, error) { return fstest.MapFS(files).Open(name) })
+		open := func(name string) (io.ReadCloser, error) { return fstest.MapFS(files).Open(strings.TrimPrefix(name, prefix)) }
+		whole, hashErr := dirhash.Hash1(names, open)
+		mod, modErr := dirhash.Hash1([]string{"go.mod"}, open)
 		if err := errors.Join(err, zip.Create(&packed, m, listed), hashErr, modErr); err != nil {
 			return err
 		}
@@ -85,14 +84,12 @@ func (r *release) goproxy(tag bool) error {
 			m.Version + ".info": fmt.Sprintf(`{"Version":%q,"Time":%q}`, m.Version, r.date.UTC().Format(time.RFC3339)),
 			m.Version + ".mod":  string(files["go.mod"].Data), m.Version + ".zip": packed.String(), "list": m.Version + "\n",
 		} {
-			proxy.add(path.Join(m.Path, "@v", suffix), 0o644, []byte(content), r.date)
+			proxy.add(path.Join("goproxy", m.Path, "@v", suffix), 0o644, []byte(content), r.date)
 		}
 	}
-	to := filepath.Join(r.dist, "goproxy")
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, fstest.MapFS(proxy))); err != nil {
-		return err
-	}
-	return errors.Join(r.write(r.name("_goproxy.tar.gz"))(proxy.tarGzip()), r.write("versions.txt")(os.ReadFile(filepath.Join(r.source, versionsFile))))
+	return errors.Join(os.RemoveAll(filepath.Join(r.dist, "goproxy")), os.CopyFS(r.dist, fstest.MapFS(proxy)),
+		r.write(r.name("_goproxy.tar.gz"))(proxy.tarGzip()),
+		r.write("versions.txt")(os.ReadFile(filepath.Join(r.source, versionsFile))))
 }
 
 // moduleFiles returns the files of a module: those of its directory that git does not ignore, with the requirements that others
