@@ -16,7 +16,7 @@ const (
 	logDir  = `C:\var\log`
 	podLogs = "pods"
 	podDirs = "pods" // in the kubelet's directory, with the UIDs of pods
-	maxPods = 1000 // a node has 250 at most, and keeps directories for a while
+	maxPods = 1000   // a node has 250 at most, and keeps directories for a while
 )
 
 // allPods reads the names of pods. Paths have only their UIDs.
