@@ -110,7 +110,8 @@ func TestServers(t *testing.T) {
 		n.expect("up again", "", 2)
 		n.change(func(s *winsim.SMBServer) { s.Down = true })
 		time.Sleep(2 * time.Minute)
-		if text := scrape(t, n.m); !strings.Contains(text, "csi_proxy_storage_pods_hurt 30\n") {
+		// The alert has this scrape in its test.
+		if text := scrape(t, n.m); !strings.Contains(text, "csi_proxy_storage_pods_hurt 30\n") || !strings.Contains(text, `csi_proxy_storage_problems{kind="dead-share",severity="hurts"} 1`+"\n") {
 			t.Error(text)
 		}
 		n.stop()

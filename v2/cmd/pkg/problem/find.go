@@ -160,7 +160,7 @@ func (f *finder) session(s *extensionv1.Session) {
 		p.Advice = "check the target, its portal " + strings.Join(s.GetPortals(), ", ") + " and the network"
 	}
 	for _, d := range f.node.GetDisks() {
-		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
+		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && Silent(d) {
 			p.Affects = append(p.Affects, DiskObject(d).Name())
 			p.Affects = append(p.Affects, f.behind(d)...)
 		}
@@ -171,8 +171,8 @@ func (f *finder) session(s *extensionv1.Session) {
 	f.add(p)
 }
 
-// silent reports whether a disk answers nothing, or nothing of what is on it.
-func silent(d *extensionv1.Disk) bool {
+// Silent reports whether a disk answers nothing, or nothing of what is on it.
+func Silent(d *extensionv1.Disk) bool {
 	nothing := d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
 	return nothing || slices.ContainsFunc(d.GetProblems(), func(p *extensionv1.Problem) bool { return p.GetObject() == "content" })
 }
@@ -191,15 +191,15 @@ func (f *finder) disk(d *extensionv1.Disk) {
 		return
 	}
 	var affected []string
-	if silent(d) {
+	if Silent(d) {
 		affected = f.behind(d)
 	}
 	for _, failed := range d.GetProblems() {
 		p := f.noAnswer(object, failed, affected)
 		switch nothing := len(affected) == 0 && len(d.GetPartitions()) == 0; {
-		case d.GetSystem() && silent(d): // all pods need it
+		case d.GetSystem() && Silent(d): // all pods need it
 			p.Severity = Hurts
-		case silent(d) && nothing && d.GetPartitionStyle() == "": // it is unknown what is on it
+		case Silent(d) && nothing && d.GetPartitionStyle() == "": // it is unknown what is on it
 			p.Severity = WillHurt
 		}
 		f.add(p)
@@ -366,7 +366,7 @@ func (f *finder) volume(v *extensionv1.Volume) {
 
 // diskHealth warns of a disk that expects to fail. A disk that does not answer has another problem already.
 func (f *finder) diskHealth(d *extensionv1.Disk) {
-	if d.GetHealth() != "warning" && d.GetHealth() != "unhealthy" || silent(d) {
+	if d.GetHealth() != "warning" && d.GetHealth() != "unhealthy" || Silent(d) {
 		return
 	}
 	text := map[string]string{"warning": "Windows says that it is in trouble", "unhealthy": "Windows says that it does not work"}[d.GetHealth()]
@@ -587,7 +587,7 @@ func (f *finder) staleMounts() {
 // mayHide reports whether a volume that Windows does not list may still exist. The partitions of a GPT name their volumes.
 func (f *finder) mayHide() bool {
 	return len(f.node.GetProblems()) > 0 || slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
-		return silent(d) || d.Online != nil && !d.GetOnline() && d.GetPartitionStyle() != "GPT" && d.GetPartitionStyle() != "RAW"
+		return Silent(d) || d.Online != nil && !d.GetOnline() && d.GetPartitionStyle() != "GPT" && d.GetPartitionStyle() != "RAW"
 	})
 }
 

@@ -131,11 +131,19 @@ func TestBrokenNodes(t *testing.T) {
 					t.Errorf("%s: exit code %d: %s", view, r.code, r.err)
 				}
 			}
+			list := show("disk list").out
+			silent := c.kind == "no-answer" || name == "session" // Windows calls these disks online
+			if strings.Contains(list, "unreadable") != silent || strings.Contains(show("node").out, "unreadable") != silent {
+				t.Errorf("a disk is called unreadable, or it does not answer and is not:\n%s%s", list, show("node").out)
+			}
 			w := httptest.NewRecorder()
 			m.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 			severity := map[string]string{"hurts pods": "hurts", "will hurt": "will-hurt"}[c.want[0]]
 			if want := fmt.Sprintf("csi_proxy_storage_problems{kind=%q,severity=%q} 1\n", cmp.Or(c.kind, "x"), severity); c.kind != "" && !strings.Contains(w.Body.String(), want) {
 				t.Errorf("metrics: no %s in\n%s", want, w.Body)
+			}
+			if c.kind == "no-answer" && !strings.Contains(w.Body.String(), "csi_proxy_storage_disks{state=\"unknown\"} 1\n") {
+				t.Errorf("metrics: they count no disk whose state is unknown:\n%s", w.Body)
 			}
 		})
 	}

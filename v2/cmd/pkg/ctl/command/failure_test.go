@@ -67,6 +67,9 @@ func TestRun_EndpointMissing(t *testing.T) {
 		if r.code != command.ExitUnreachable || !strings.Contains(r.err, "no such socket") || strings.Count(r.err, "\n") != 1 || r.out != "" {
 			t.Errorf("got %+v, want exit code 3 and one sentence", r)
 		}
+		if args[0] != "sim" && !strings.Contains(r.err, "start csi-proxy ('csi-proxyctl service start'), or run 'csi-proxyctl doctor'") {
+			t.Errorf("%q does not say what to do", r.err)
+		}
 		if !strings.HasSuffix(r.err, " (Unavailable)\n") || strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") {
 			t.Errorf("%q lacks the gRPC code, or suggests the variable that --endpoint-dir overrides", r.err)
 		}
@@ -78,7 +81,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 	}
 	t.Run("without --endpoint-dir", func(t *testing.T) {
 		t.Setenv("CSI_PROXY_SOCKET_DIR", "/none")
-		if r := run(t.Context(), "", "", "disk", "ids"); !strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") || !strings.HasSuffix(r.err, " (Unavailable)\n") {
+		if r := run(t.Context(), "", "", "disk", "ids"); !strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") || !strings.Contains(r.err, "'csi-proxyctl doctor'") || !strings.HasSuffix(r.err, " (Unavailable)\n") {
 			t.Errorf("got %+v", r)
 		}
 	})

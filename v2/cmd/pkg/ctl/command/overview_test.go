@@ -24,11 +24,11 @@ func TestDiskList_Dying(t *testing.T) {
 	model.Disks[2].ReadOnly = true
 	n := startNode(t, model)
 	r := run(t.Context(), n.dir, "", "disk", "list")
-	const want = `DISK  SIZE      STATE      SERIAL      LOCATION  PV  POD
-0     64.0 GiB  online     SYSTEM      0:0:0:0   -   -
-1     10.0 GiB  online     WINSIM0001  1:0:0:0   -   -
-2     1.0 GiB   read-only  WINSIM0002  1:0:0:1   -   -
-3     20.0 GiB  online     WINSIM0003  1:0:0:2   -   -
+	const want = `DISK  SIZE      STATE       SERIAL      LOCATION  PV  POD
+0     64.0 GiB  online      SYSTEM      0:0:0:0   -   -
+1     10.0 GiB  unreadable  WINSIM0001  1:0:0:0   -   -
+2     1.0 GiB   read-only   WINSIM0002  1:0:0:1   -   -
+3     20.0 GiB  online      WINSIM0003  1:0:0:2   -   -
 `
 	if diff := cmp.Diff(want, r.out); diff != "" || r.code != 0 {
 		t.Errorf("exit code %d\n%s", r.code, diff)

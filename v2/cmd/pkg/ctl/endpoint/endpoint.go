@@ -109,6 +109,9 @@ func (e *UnreachableError) Error() string { return e.Err.Error() }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// remedy is for an endpoint that is not there.
+const remedy = "start csi-proxy ('csi-proxyctl service start'), or run 'csi-proxyctl doctor'"
+
 // Dial connects to an endpoint, or fails with an *UnreachableError. The caller closes the
 // connection.
 func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
@@ -123,7 +126,9 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 		err = fmt.Errorf("control service of csi-proxy-sim at %s: no such socket or pipe; start csi-proxy-sim with -control default, or pass its address with --control (%w)", path, fs.ErrNotExist)
 	case missing && n.Dir != "":
 		// The client's error suggests CSI_PROXY_SOCKET_DIR, which --endpoint-dir overrides.
-		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; check --endpoint-dir and that the server has this group and version (%w)", path, fs.ErrNotExist)
+		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; %s, and check --endpoint-dir (%w)", path, remedy, fs.ErrNotExist)
+	case missing:
+		err = fmt.Errorf("%w; %s", err, remedy)
 	}
 	if err != nil {
 		return nil, &UnreachableError{Err: err}

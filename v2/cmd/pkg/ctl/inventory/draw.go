@@ -274,6 +274,8 @@ func DiskState(d *extensionv1.Disk) output.Cell {
 	switch {
 	case d.Online == nil:
 		return output.Cell{Text: "state ?", Style: output.Faint}
+	case d.GetOnline() && problem.Silent(d): // Windows calls it online all the same
+		return output.Cell{Text: "unreadable", Style: output.Bad}
 	case d.GetOnline() && d.GetReadOnly():
 		return output.Cell{Text: "read-only", Style: output.Warning}
 	default:

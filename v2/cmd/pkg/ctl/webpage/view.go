@@ -336,6 +336,8 @@ func state(d *extensionv1.Disk) badge {
 		return badge{"state unknown", faint}
 	case !d.GetOnline():
 		return badge{"offline", bad}
+	case problem.Silent(d): // Windows calls it online all the same
+		return badge{"unreadable", bad}
 	case d.GetReadOnly():
 		return badge{"read-only", bad}
 	default:

@@ -38,7 +38,7 @@ var (
 	storageProblems = storageDesc("problems", "Problems of the node's storage, by kind and severity; 'csi-proxyctl node' shows them.", "kind", "severity")
 	storageOldest   = storageDesc("problem_age_seconds", "How long the daemon has seen the oldest problem of a severity; 0 if there is none.", "severity")
 	storagePodsHurt = storageDesc("pods_hurt", "Pods that problems of the storage hurt now.")
-	storageDisks    = storageDesc("disks", "Disks, by state: online, offline, read-only, or unknown if the disk does not answer.", "state")
+	storageDisks    = storageDesc("disks", "Disks, by state: online, offline, read-only, or unknown if it cannot be read.", "state")
 	storageVolumes  = storageDesc("volumes", "Volumes, by percent of their space that is used.", "fill")
 	storageMappings = storageDesc("mappings", "SMB mappings, by the status that Windows reports, which does not change when a server fails silently.", "status")
 	storageStale    = storageDesc("stale_links", "Mounted folders and links in the working directories that lead nowhere.")
@@ -173,6 +173,8 @@ func diskState(d *extensionv1.Disk) string {
 		return unknown
 	case !d.GetOnline():
 		return diskOffline
+	case problem.Silent(d): // Windows calls it online all the same
+		return unknown
 	case d.GetReadOnly():
 		return diskReadOnly
 	default:

@@ -30,6 +30,7 @@ func brokenNode() *extensionv1.Node {
 			{Number: new(uint32(1)), SizeBytes: new(int64(1000)), Online: new(false), PartitionStyle: "GPT", Partitions: []*extensionv1.Partition{{Number: 1, VolumeId: "offline"}}},
 			{Number: new(uint32(2)), SizeBytes: new(int64(1000)), Online: new(true), ReadOnly: new(true), PartitionStyle: "GPT"},
 			{Number: new(uint32(3)), Problems: []*extensionv1.Problem{{Kind: extensionv1.ProblemSilence}}},
+			{Number: new(uint32(4)), SizeBytes: new(int64(1000)), Online: new(true), Problems: []*extensionv1.Problem{{Kind: extensionv1.ProblemSilence, Object: "content"}}},
 		},
 		Volumes: []*extensionv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: extensionv1.VolumeLocked}},
 		Links: []*extensionv1.Link{
@@ -57,13 +58,13 @@ func TestStorage(t *testing.T) {
 	m := metrics.New(metrics.Config{Storage: true})
 	m.Storage(brokenNode())
 	want := []string{
-		`disks{state="offline"} 1`, `disks{state="online"} 1`, `disks{state="read-only"} 1`, `disks{state="unknown"} 1`,
+		`disks{state="offline"} 1`, `disks{state="online"} 1`, `disks{state="read-only"} 1`, `disks{state="unknown"} 2`,
 		`mappings{status="connecting"} 0`, `mappings{status="disconnected"} 0`, `mappings{status="network error"} 0`, `mappings{status="ok"} 1`,
 		`mappings{status="other"} 1`, `mappings{status="paused"} 0`, `mappings{status="reconnecting"} 0`, `mappings{status="unavailable"} 1`,
 		`pods_hurt 1`,
 		`problem_age_seconds{severity="hurts"} 3600`, `problem_age_seconds{severity="note"} 0`, `problem_age_seconds{severity="will-hurt"} 0`,
 		`problems{kind="dead-share",severity="note"} 1`, `problems{kind="full",severity="note"} 2`, `problems{kind="locked",severity="note"} 1`,
-		`problems{kind="no-answer",severity="will-hurt"} 1`, `problems{kind="offline",severity="hurts"} 1`,
+		`problems{kind="no-answer",severity="will-hurt"} 2`, `problems{kind="offline",severity="hurts"} 1`,
 		`problems{kind="read-only",severity="note"} 1`, `problems{kind="stale-mount",severity="note"} 1`,
 		`stale_links 3`,
 		`volumes{fill="0-50"} 2`, `volumes{fill="50-75"} 0`, `volumes{fill="75-90"} 1`, `volumes{fill="90-95"} 1`, `volumes{fill="95-100"} 1`, `volumes{fill="unknown"} 1`,
