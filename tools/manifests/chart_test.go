@@ -110,6 +110,10 @@ func TestSchema(t *testing.T) {
 		`log: {level: -1}`:                                     "log/level",
 		`metrics: {bind: 0.0.0.0}`:                             "metrics/bind",
 		`metrics: {port: 70000}`:                               "metrics/port",
+		`metrics: {bind: node, admit: ["10.0.0.0/8 & del"]}`:   "metrics/admit/0",
+		`metrics: {bind: node, admit: [any]}`:                  "metrics/admit/0",
+		`metrics: {admit: [10.0.0.0/8]}`:                       "metrics/bind", // nothing listens there
+		`monitoring: {alerts: {runbookURL: "{{ $value }}"}}`:   "monitoring/alerts/runbookURL",
 		`monitoring: {serviceMonitor: {enabled: true}}`:        "metrics/bind",
 		`monitoring: {serviceMonitor: {interval: often}}`:      "monitoring/serviceMonitor/interval",
 		`updateStrategy: {maxUnavailable: 0}`:                  "updateStrategy/maxUnavailable",
@@ -254,6 +258,24 @@ func TestNoMetrics(t *testing.T) {
 	container := daemon(t, `metrics: {bind: none}`).Containers[0]
 	if len(container.Ports) > 0 || container.ReadinessProbe != nil || container.LivenessProbe != nil || strings.Contains(strings.Join(container.Args, " "), "metrics") {
 		t.Errorf("%+v", container)
+	}
+}
+
+// TestAdmit: the firewall admits only these addresses to the port that the daemon listens at, and a second start of the pod leaves
+// one rule. Whatever netsh says, the daemon starts.
+func TestAdmit(t *testing.T) {
+	pod := daemon(t, `metrics: {bind: node, port: 9000, admit: [10.0.0.0/16, "fd00::1"]}`)
+	const netsh = "netsh advfirewall firewall "
+	want := netsh + "delete rule name=csi-proxy-metrics & " +
+		netsh + "add rule name=csi-proxy-metrics dir=in action=allow protocol=TCP localport=9000 remoteip=10.0.0.0/16,fd00::1 & exit 0"
+	if got := pod.InitContainers; len(got) != 1 || !slices.Equal(got[0].Command, []string{"cmd.exe"}) || !slices.Equal(got[0].Args, []string{"/c", want}) {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+	if args := pod.Containers[0].Args; !slices.Contains(args, "-metrics-bind-address=[$(NODE_ADDRESS)]:9000") {
+		t.Errorf("the daemon does not listen there: %q", args)
+	}
+	if got := daemon(t, `metrics: {bind: node}`).InitContainers; len(got) > 0 {
+		t.Errorf("without addresses: %+v", got)
 	}
 }
 

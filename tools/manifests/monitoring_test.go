@@ -95,6 +95,9 @@ func TestAlerts(t *testing.T) {
 					t.Errorf("%s: %+v: an alert has a name of its own, a severity, a summary and a description", file, alert)
 				}
 				alerts[alert.Alert] = true
+				if runbook := alert.Annotations["runbook_url"]; (runbook == "https://docs.example/csi-proxy/operations?view=a&b#c") != (file == Sets[len(Sets)-1].Manifest) {
+					t.Errorf("%s: %s: its runbook is %q", file, alert.Alert, runbook)
+				}
 				for _, match := range templateLabel.FindAllStringSubmatch(alert.Annotations["summary"], -1) {
 					// What an aggregation has left is what it groups by.
 					if text := alert.Expr.String(); strings.Contains(text, "by (") && !regexp.MustCompile(`by \([^)]*\b`+match[1]+`\b`).MatchString(text) {
