@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,12 +55,12 @@ func TestReadme_Backslashes(t *testing.T) {
 	}
 }
 
-// TestReadme_Scrape: with the example for Prometheus without its operator, a pod of the daemon gets
-// the labels that alerts and dashboard rely on, and other pods are not scraped.
-func TestReadme_Scrape(t *testing.T) {
-	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(read(t, ReadmeFile))
+// scrapeJob returns the only job of the example for Prometheus in a manual.
+func scrapeJob(t *testing.T, file, role string) (discovery []string, rules []*relabel.Config) {
+	t.Helper()
+	example := regexp.MustCompile("(?s)```yaml\n(scrape_configs:.*?)```").FindSubmatch(read(t, file))
 	if example == nil {
-		t.Fatal("there is no example")
+		t.Fatalf("%s has no example", file)
 	}
 	var config struct {
 		Jobs []struct {
@@ -75,19 +76,51 @@ func TestReadme_Scrape(t *testing.T) {
 	decoder.KnownFields(true)
 	must(t, decoder.Decode(&config))
 	jobs := config.Jobs
-	if len(jobs) != 1 || jobs[0].Name != "csi-proxy" || jobs[0].Discovery[0].Role != "pod" || jobs[0].Discovery[0].Namespaces.Names[0] != release.Namespace {
-		t.Errorf("%+v", jobs)
+	if len(jobs) != 1 || jobs[0].Name != "csi-proxy" || len(jobs[0].Discovery) != 1 || jobs[0].Discovery[0].Role != role {
+		t.Fatalf("%s: %+v", file, jobs)
 	}
 	for _, rule := range jobs[0].Relabel {
 		must(t, rule.Validate(model.UTF8Validation))
 	}
+	return jobs[0].Discovery[0].Namespaces.Names, jobs[0].Relabel
+}
+
+// TestReadme_Scrape: with the example for Prometheus without its operator, a pod of the daemon gets
+// the labels that alerts and dashboard rely on, and other pods are not scraped.
+func TestReadme_Scrape(t *testing.T) {
+	namespaces, rules := scrapeJob(t, ReadmeFile, "pod")
+	if !slices.Equal(namespaces, []string{release.Namespace}) {
+		t.Errorf("namespaces %q", namespaces)
+	}
 	for port, wanted := range map[string]bool{"metrics": true, "https": false} {
 		builder := labels.NewBuilder(labels.FromStrings(
-			"job", jobs[0].Name, "__meta_kubernetes_pod_label_app_kubernetes_io_name", "csi-proxy",
+			"job", "csi-proxy", "__meta_kubernetes_pod_label_app_kubernetes_io_name", "csi-proxy",
 			"__meta_kubernetes_pod_container_port_name", port, "__meta_kubernetes_pod_node_name", "win-1"))
-		if kept := relabel.ProcessBuilder(builder, jobs[0].Relabel...); kept != wanted || kept && builder.Get("node") != "win-1" {
+		if kept := relabel.ProcessBuilder(builder, rules...); kept != wanted || kept && builder.Get("node") != "win-1" {
 			t.Errorf("port %s: kept is %v, labels %v", port, kept, builder.Labels())
 		}
+	}
+}
+
+// TestReadme_Services: with the example for services, the port of each Windows node is scraped, with the same labels, and the
+// daemon listens there with the flag that stands beside it.
+func TestReadme_Services(t *testing.T) {
+	const file, flag, address = "deploy/README.md", "-metrics-bind-address=0.0.0.0:9761", "10.1.2.3:9761"
+	_, rules := scrapeJob(t, file, "node")
+	for system, wanted := range map[string]bool{"windows": true, "linux": false} {
+		builder := labels.NewBuilder(labels.FromStrings(
+			"job", "csi-proxy", "__address__", "10.1.2.3:10250", "__meta_kubernetes_node_label_kubernetes_io_os", system,
+			"__meta_kubernetes_node_address_InternalIP", "10.1.2.3", "__meta_kubernetes_node_name", "win-1"))
+		kept := relabel.ProcessBuilder(builder, rules...)
+		if kept != wanted || kept && (builder.Get("node") != "win-1" || builder.Get("__address__") != address) {
+			t.Errorf("%s: kept is %v, labels %v", system, kept, builder.Labels())
+		}
+	}
+	if !strings.Contains(string(read(t, file)), "`"+flag+"`") {
+		t.Errorf("%s does not have %s", file, flag)
+	}
+	if ok, out := understands(t, program(t, "csi-proxy"), []string{flag}); !ok {
+		t.Errorf("%s: %s", flag, out)
 	}
 }
 

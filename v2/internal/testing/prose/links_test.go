@@ -23,8 +23,8 @@ var (
 	dropped    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// loaded are the pages whose YAML their tests load: TestDocs of winsim, TestReadme_Scrape of tools/manifests.
-var loaded = map[string]bool{"docs/winsim.md": true, "deploy/charts/csi-proxy/README.md": true}
+// loaded are the pages whose YAML their tests load: TestDocs of winsim, TestReadme_Scrape and TestReadme_Services of tools/manifests.
+var loaded = map[string]bool{"docs/winsim.md": true, "deploy/charts/csi-proxy/README.md": true, "deploy/README.md": true}
 
 // TestLinks follows the links of all Markdown files to files and sections of this repository. Code that no test compiles
 // has no place in them.

@@ -20,7 +20,7 @@ import (
 
 const name = "csi-proxyctl"
 
-// Exit codes, documented in docs/operations.md.
+// Exit codes, documented in docs/cli/README.md.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1   // a call failed

@@ -2,7 +2,7 @@
 //
 // Only the programs import it, so that the library and the emulated node in a driver's tests do not
 // depend on Prometheus. Operators rely on the names: testdata/names.txt lists them,
-// docs/operations.md explains them.
+// docs/daemon.md lists them.
 package metrics
 
 import (
