@@ -249,8 +249,17 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 
 // followAll finds out where links lead, all at once: each may lead to a disk that hangs.
 func (s *linkSearch) followAll(ctx context.Context) {
+	mounted := map[string]string{}
+	for _, l := range s.links {
+		mounted[winpath.Fold(l.Path)] = l.VolumeID
+	}
 	failures := tasks.Each(ctx, len(s.follows), lookLimit, func(ctx context.Context, i int) error {
-		s.follow(ctx, &s.follows[i])
+		f := &s.follows[i]
+		if id := mounted[winpath.Fold(f.target)]; id != "" { // a pod's link leads to where its volume is staged, which was read just now
+			f.link = Link{Path: f.path, VolumeID: id}
+			return nil
+		}
+		s.follow(ctx, f)
 		return nil
 	})
 	for i, f := range s.follows {
