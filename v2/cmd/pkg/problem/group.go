@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,17 +45,21 @@ func group(node *extensionv1.Node, problems []Problem) (found []Problem) {
 			of[Object{Disk, fmt.Sprint(number)}] = "target " + s.GetTarget()
 		}
 	}
+	status := map[Object]string{}
+	for _, s := range node.GetShares() {
+		status[Object{Share, s.GetRemote()}] = s.GetStatus()
+	}
 	at := map[[4]string]int{}
 	for _, p := range problems {
-		of := of[p.Object]
+		of, cause := of[p.Object], cmp.Or(p.Cause, status[p.Object])
 		if p.Object.Type == Share {
 			of = `\\` + serverOf(p.Object.ID)
 		}
-		if of == "" || p.Cause == "" || p.Kind != NoAnswer && p.Kind != DeadShare {
+		if of == "" || cause == "" || p.Kind != NoAnswer && p.Kind != DeadShare {
 			found = append(found, p)
 			continue
 		}
-		key := [4]string{string(p.Kind), p.Cause, p.Text, of}
+		key := [4]string{string(p.Kind), cause, p.Text, of}
 		i, known := at[key]
 		if !known {
 			at[key] = len(found)

@@ -21,8 +21,8 @@ const (
 	failureTime = time.Hour
 )
 
-// people are the methods that people call with any path, to look at a node.
-var people = []string{"DescribeNode", "ListDirectory", "GetVolumeIDFromTargetPath"}
+// people are the methods that people and csi-proxyctl call to look at a node, whether there is such a thing or not.
+var people = []string{"DescribeNode", "ListDirectory", "GetVolumeIDFromTargetPath", "GetService"}
 
 // Failures remembers the last calls that failed and that no later one like it has made good: what a pod that waits for
 // its volume waits for. It has no secrets. The zero value is ready to use; of nil nothing is remembered.

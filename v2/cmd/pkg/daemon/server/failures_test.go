@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/server"
 )
@@ -36,6 +37,7 @@ func TestFailures(t *testing.T) {
 	note(mount, request(1), status.Error(codes.Internal, "it fails"))
 	note(mount, request(2), nil)
 	note(mount, request(2), status.Error(codes.Canceled, "the driver gave up"))
+	note("/v1alpha1.System/GetService", &systemv1alpha1.GetServiceRequest{Name: "MSiSCSI"}, errors.New("doctor asks whether there is one"))
 	note("/v1.Smb/NewSmbGlobalMapping", &smbv1.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`, Username: "u", Password: "hunter2"}, errors.New("no"))
 	expect("two fail", `v1.Smb/NewSmbGlobalMapping remote_path=\\a\b username=u password=***: Unknown no 1`, `v1.Volume/MountVolume volume_id=v1 target_path=C:\k: Internal it fails 2`)
 	note("/v1.Smb/NewSmbGlobalMapping", &smbv1.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`, Username: "u", Password: "right"}, nil)
