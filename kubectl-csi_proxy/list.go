@@ -189,7 +189,7 @@ type problem struct {
 	Object         struct{ Type, ID string }
 	Others         []struct{} // with the same cause
 	Of             string     // is what has all of them
-	Pods           []string // UIDs
+	Pods           []string   // UIDs
 }
 
 // String is the text, with the object if its name is short.

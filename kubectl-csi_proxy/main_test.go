@@ -286,7 +286,8 @@ func (r *rows) Write(text []byte) (int, error) {
 	return r.Buffer.Write(text)
 }
 
-// TestList_Fleet: of 200 nodes the rows come while one is silent.
+// TestList_Fleet: of 200 nodes the rows come while one is silent. With the limits that the plugin has by itself, a person waits no
+// longer than 15 s for all.
 func TestList_Fleet(t *testing.T) {
 	const nodes = 200
 	s := newServer()
@@ -313,6 +314,25 @@ func TestList_Fleet(t *testing.T) {
 	cmd.SetOut(out)
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 200 nodes") || strings.Contains(out.String(), "no answer within") {
 		t.Errorf("got %v, %s", err, out)
+	}
+	if testing.Short() {
+		return
+	}
+	s.programs["0"] = func(ctx context.Context, _ []string, _ io.Reader, _, _ io.Writer) int { <-ctx.Done(); return 1 }
+	out = &rows{seen: make(chan struct{}, nodes)}
+	cmd = newCommand()
+	began := time.Now()
+	cmd.SetArgs([]string{})
+	cmd.SetOut(out)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(t.Context()) }()
+	<-out.seen
+	first := time.Since(began)
+	err := <-ended
+	if took := time.Since(began); took > 15*time.Second || first > askTimeout/2 || err == nil || !strings.Contains(out.String(), "no answer within "+askTimeout.String()) {
+		t.Errorf("the first row after %v, all after %v: %v", first, took, err)
+	} else {
+		t.Logf("the first row after %v, all after %v", first, took)
 	}
 }
 

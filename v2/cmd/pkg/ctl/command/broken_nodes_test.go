@@ -131,6 +131,11 @@ func TestBrokenNodes(t *testing.T) {
 					t.Errorf("%s: exit code %d: %s", view, r.code, r.err)
 				}
 			}
+			if name == "30 shares" {
+				if r := show("smb list"); strings.Count(r.err, "\n") != 1 || !strings.Contains(r.err, "30 shares of") {
+					t.Errorf("smb list: one server is not one line: %s", r.err)
+				}
+			}
 			list := show("disk list").out
 			silent := c.kind == "no-answer" || name == "session" // Windows calls these disks online
 			if strings.Contains(list, "unreadable") != silent || strings.Contains(show("node").out, "unreadable") != silent {

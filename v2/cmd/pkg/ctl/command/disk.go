@@ -137,9 +137,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 	if err := s.list(inventory.Objects(node, node.GetDisks()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, d := range node.GetDisks() {
-		s.warnOf(node.ProblemsOf(d), problem.NoAnswer)
-	}
+	s.warnOf(node.About(problem.Disk), problem.NoAnswer)
 	return nil
 }
 

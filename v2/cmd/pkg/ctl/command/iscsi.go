@@ -132,9 +132,7 @@ func listSessions(ctx context.Context, s *session, _ []string) error {
 	if err := s.list(inventory.Objects(node, node.GetSessions()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, session := range node.GetSessions() {
-		s.warnOf(node.ProblemsOf(session), problem.DeadSession, problem.NoAnswer)
-	}
+	s.warnOf(node.About(problem.Session), problem.DeadSession, problem.NoAnswer)
 	return nil
 }
 

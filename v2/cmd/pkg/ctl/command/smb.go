@@ -74,9 +74,7 @@ server opens every share, as pods do, and ANSWERS has the result. -o wide shows 
 		if err := s.list(inventory.Objects(node, node.GetShares()), &rows); err != nil || s.Format.ForScripts() {
 			return err
 		}
-		for _, share := range node.GetShares() {
-			s.warnOf(node.ProblemsOf(share), problem.DeadShare, problem.NoAnswer, problem.WaitingRemoval)
-		}
+		s.warnOf(node.About(problem.Share), problem.DeadShare, problem.NoAnswer, problem.WaitingRemoval)
 		return nil
 	})
 	c.Flags().BoolVar(&ask, "ask", false, "open every share to find out whether it answers")

@@ -45,6 +45,16 @@ func (n Node) ProblemsOf(m proto.Message) []Problem {
 	return about
 }
 
+// About returns the problems of all objects of a type, each once: those with one cause are one problem of many objects.
+func (n Node) About(t problem.Type) (about []Problem) {
+	for _, p := range n.Problems {
+		if p.Object.Type == t {
+			about = append(about, p)
+		}
+	}
+	return about
+}
+
 // unseen adds a problem that something is not visible.
 func (n *Node) unseen(text string) {
 	n.addProblem(problem.New(problem.Unseen, problem.Object{Type: problem.Node}, text, ""))
