@@ -33,3 +33,6 @@ const (
 	ProblemSilence = "silence" // there was no answer in time
 	ProblemFailure = "failure"
 )
+
+// Operator is the gRPC user-agent of csi-proxyctl: what people look for in vain is not among a node's failed calls.
+const Operator = "csi-proxyctl"

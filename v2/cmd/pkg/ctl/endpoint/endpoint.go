@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 )
 
 // Name is one version of one API group.
@@ -120,7 +121,8 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	path := n.Path(name)
-	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path), client.WithTrustedOwners(n.TrustedOwners...))
+	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path), client.WithTrustedOwners(n.TrustedOwners...),
+		client.WithDialOptions(grpc.WithUserAgent(extensionv1.Operator)))
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case missing && name == Control:
 		err = fmt.Errorf("control service of csi-proxy-sim at %s: no such socket or pipe; start csi-proxy-sim with -control default, or pass its address with --control (%w)", path, fs.ErrNotExist)

@@ -60,7 +60,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	line := e.logger.V(requestVerbosity)
 	if e.observer == nil && !line.Enabled() {
 		resp, err = e.call(ctx, req, info, handler)
-		e.failures.note(time.Now(), info.FullMethod, req, err)
+		e.failures.note(ctx, time.Now(), info.FullMethod, req, err)
 		return resp, err
 	}
 	if e.observer != nil {
@@ -69,7 +69,7 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	start := time.Now()
 	resp, err = e.call(ctx, req, info, handler)
 	elapsed := time.Since(start)
-	e.failures.note(start.Add(elapsed), info.FullMethod, req, err)
+	e.failures.note(ctx, start.Add(elapsed), info.FullMethod, req, err)
 	if e.observer != nil {
 		e.observer.RequestDone(info.FullMethod, status.Code(err), elapsed)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -21,8 +23,11 @@ const (
 	failureTime = time.Hour
 )
 
-// people are the methods that people and csi-proxyctl call to look at a node, whether there is such a thing or not.
-var people = []string{"DescribeNode", "ListDirectory", "GetVolumeIDFromTargetPath", "GetService"}
+// asksWhetherMounted is the method whose error is how it says that nothing is mounted.
+const asksWhetherMounted = "GetVolumeIDFromTargetPath"
+
+// looks are the methods that csi-proxyctl calls to look at a node, whether there is such a thing or not.
+var looks = []string{"DescribeNode", "GetService", "ListDirectory", "PathExists"}
 
 // Failures remembers the last calls that failed and that no later one like it has made good: what a pod that waits for
 // its volume waits for. It has no secrets. The zero value is ready to use; of nil nothing is remembered.
@@ -33,13 +38,13 @@ type Failures struct {
 }
 
 // note takes a call that has ended.
-func (f *Failures) note(now time.Time, method string, request any, err error) {
+func (f *Failures) note(ctx context.Context, now time.Time, method string, request any, err error) {
 	if f == nil || err == nil && !f.any.Load() {
 		return
 	}
 	code := status.Code(err)
 	_, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if code == codes.Canceled || code == codes.Unimplemented || slices.Contains(people, name) {
+	if code == codes.Canceled || code == codes.Unimplemented || name == asksWhetherMounted || slices.Contains(looks, name) && ofPeople(ctx) {
 		return
 	}
 	method = strings.TrimPrefix(method, "/")
@@ -58,6 +63,12 @@ func (f *Failures) note(now time.Time, method string, request any, err error) {
 		f.all = append(f.all[max(0, len(f.all)-maxFailures+1):], call)
 	}
 	f.any.Store(len(f.all) > 0)
+}
+
+// ofPeople reports whether a request came from csi-proxyctl.
+func ofPeople(ctx context.Context) bool {
+	agents := metadata.ValueFromIncomingContext(ctx, "user-agent")
+	return slices.ContainsFunc(agents, func(agent string) bool { return strings.HasPrefix(agent, extensionv1.Operator) })
 }
 
 // List returns the failed calls, the last one first. No one may change them.

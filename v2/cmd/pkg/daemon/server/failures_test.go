@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/server"
 )
 
@@ -32,12 +34,13 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: %q, want %q", when, got, want)
 		}
 	}
-	note := func(method string, request any, err error) { server.Note(&f, now, method, request, err) }
+	note := func(method string, request any, err error) { server.Note(&f, t.Context(), now, method, request, err) }
 	note(mount, request(1), status.Error(codes.NotFound, "no such volume\nin two lines"))
 	note(mount, request(1), status.Error(codes.Internal, "it fails"))
 	note(mount, request(2), nil)
 	note(mount, request(2), status.Error(codes.Canceled, "the driver gave up"))
-	note("/v1alpha1.System/GetService", &systemv1alpha1.GetServiceRequest{Name: "MSiSCSI"}, errors.New("doctor asks whether there is one"))
+	ctl := metadata.NewIncomingContext(t.Context(), metadata.Pairs("user-agent", extensionv1.Operator+" grpc-go/1.85.0"))
+	server.Note(&f, ctl, now, "/v1alpha1.System/GetService", &systemv1alpha1.GetServiceRequest{Name: "MSiSCSI"}, errors.New("doctor asks whether there is one"))
 	note("/v1.Smb/NewSmbGlobalMapping", &smbv1.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`, Username: "u", Password: "hunter2"}, errors.New("no"))
 	expect("two fail", `v1.Smb/NewSmbGlobalMapping remote_path=\\a\b username=u password=***: Unknown no 1`, `v1.Volume/MountVolume volume_id=v1 target_path=C:\k: Internal it fails 2`)
 	note("/v1.Smb/NewSmbGlobalMapping", &smbv1.NewSmbGlobalMappingRequest{RemotePath: `\\a\b`, Username: "u", Password: "right"}, nil)
