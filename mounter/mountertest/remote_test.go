@@ -243,8 +243,10 @@ func TestRemote_Node(t *testing.T) {
 	if got, want := describe(daemon.Node()), describe(local); got != want {
 		t.Errorf("the daemon says\n%s\nwant\n%s", got, want)
 	}
-	if _, err := daemon.Node().Heal(t.Context(), nodeapi.HealOptions{MinAge: 1}); failure.ClassOf(err) != failure.Unsupported {
-		t.Errorf("MinAge: %v", err)
+	for _, options := range []nodeapi.HealOptions{{MinAge: 1}, {Remove: true, AfterRestart: true}, {LeaveMapped: true}} {
+		if _, err := daemon.Node().Heal(t.Context(), options); failure.ClassOf(err) != failure.Unsupported {
+			t.Errorf("%+v: %v", options, err)
+		}
 	}
 	if _, err := daemon.Filesystem().PathValid(t.Context(), &filesystem.PathValidRequest{Path: `C:\`}); failure.ClassOf(err) != failure.Unsupported || !strings.Contains(err.Error(), "PathValid") {
 		t.Errorf("PathValid: %v", err)

@@ -173,11 +173,11 @@ func ambiguousOf(err error) []uint32 {
 	return nil
 }
 
-// Heal cannot choose MinAge, which the daemon has.
+// Heal looks, or removes what is certainly gone. The daemon has the other options.
 func (m machine) Heal(ctx context.Context, options nodeapi.HealOptions) (*nodeapi.Healing, error) {
 	const op = "heal node"
-	if options.MinAge != 0 {
-		return nil, failed(failure.Unsupported, op, "", "the daemon chooses MinAge; omit it")
+	if options != (nodeapi.HealOptions{Remove: options.Remove}) {
+		return nil, failed(failure.Unsupported, op, "", "the daemon takes Remove only; omit the other options")
 	}
 	found, err := extensionv1.NewHealerClient(m.files).Heal(ctx, &extensionv1.HealRequest{DryRun: !options.Remove})
 	if err != nil {

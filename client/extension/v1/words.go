@@ -34,5 +34,5 @@ const (
 	ProblemFailure = "failure"
 )
 
-// Operator is the gRPC user-agent of csi-proxyctl: what people look for in vain is not among a node's failed calls.
+// Operator is the gRPC user-agent of csi-proxyctl: what people look for and do not find is not among a node's failed calls.
 const Operator = "csi-proxyctl"

@@ -176,6 +176,17 @@ func (o *opened) hangPoint() HangPoint {
 	return at
 }
 
+// HangsOnShare is what an inspector's call can hang on, which looks at all shares of a server. They may be on different
+// machines, as with DFS: one that hangs must not keep it from the others.
+func (c *Call) HangsOnShare() HangPoint {
+	at := c.HangsOn()
+	if path, ok := c.first().(Path); ok && at.Kind == ReachServer && c.in == nil {
+		parts := strings.SplitN(strings.TrimPrefix(path.Base, `\\`), winpath.Separator, 3)
+		at.Object = winpath.Fold(strings.Join(parts[:min(2, len(parts))], winpath.Separator))
+	}
+	return at
+}
+
 // serverOf is the server of a network path, in one spelling.
 func serverOf(path string) string {
 	server, _, _ := strings.Cut(strings.TrimPrefix(path, `\\`), winpath.Separator)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -41,13 +42,15 @@ type HealOptions struct {
 	// calls of Heal since the first that saw it gone, which are at most MinAge and two minutes apart, or
 	// since Windows started. 0 means DefaultMinAge.
 	MinAge time.Duration
+	// LeaveMapped leaves links to shares alone that have a mapping, and opens none that an account could be locked for.
+	LeaveMapped bool
 }
 
 // Healing is what Heal has found and done.
 type Healing struct {
 	// Stale are the staging links that lead nowhere, by path.
 	Stale []StaleMount
-	// Live is the number of staging links that lead somewhere.
+	// Live is the number of staging links that lead somewhere, or are left alone.
 	Live int
 	// Problems say which directories could not be searched, each with the reason.
 	Problems []Problem
@@ -122,7 +125,7 @@ func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
 	defer unlock()
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, healLimit, 3))
 	defer cancel()
-	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m), gone: map[linkIdentity]absence{}}
+	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m), gone: map[linkIdentity]absence{}, firsts: map[string]*firstOpen{}}
 	result, err := h.run(limited)
 	if err == nil {
 		err = ctx.Err()
@@ -143,6 +146,9 @@ type healing struct {
 	watched    bool                     // whether calls of Heal have seen every use of a target since this Node began
 	gone       map[linkIdentity]absence // of this call
 	retryAfter time.Duration
+
+	mu     sync.Mutex
+	firsts map[string]*firstOpen // by server
 }
 
 func (h *healing) run(ctx context.Context) (*Healing, error) {

@@ -3,11 +3,13 @@ package node
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
@@ -53,7 +55,7 @@ func (h *healing) checkAll(ctx context.Context, links []*stagingLink) []checkRes
 	}
 	found := make([]checkResult, len(links))
 	failures := tasks.Each(ctx, len(links), portion(ctx, shareLimit, 2), func(ctx context.Context, i int) error {
-		found[i] = h.check(ctx, links[i], state)
+		found[i] = h.check(ctx, links[i], state, h.openOnce)
 		return nil
 	})
 	for i, err := range failures {
@@ -76,10 +78,44 @@ func (h *healing) checkAgain(ctx context.Context, link *stagingLink) checkResult
 	case toShare:
 		state.mappings, state.noShares = h.mappings(ctx)
 	}
-	return h.check(ctx, link, state)
+	return h.check(ctx, link, state, h.openShare)
 }
 
-func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState) checkResult {
+// firstOpen is the first share of a server that was opened.
+type firstOpen struct {
+	sync.Once
+	err error
+}
+
+// openOnce opens shares of a server until it refuses the account, which it may lock after a few.
+func (h *healing) openOnce(ctx context.Context, link *stagingLink) (err error) {
+	h.mu.Lock()
+	first := h.firsts[link.remote.Server()]
+	if first == nil {
+		first = &firstOpen{}
+		h.firsts[link.remote.Server()] = first
+	}
+	h.mu.Unlock()
+	is := false
+	first.Do(func() {
+		is, first.err = true, h.openShare(ctx, link)
+	})
+	if is || winerr.CodeOf(first.err).RefusesAccount() {
+		return first.err
+	}
+	return h.openShare(ctx, link)
+}
+
+func (h *healing) openShare(ctx context.Context, link *stagingLink) error {
+	path := link.remote.Inside()
+	if path == "" {
+		path = link.remote.Share()
+	}
+	_, err := h.m.FileInfo(ctx, win.Following(path))
+	return err
+}
+
+func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState, openShare func(context.Context, *stagingLink) error) checkResult {
 	s := linkCheck{target: link.kind}
 	var err error
 	var holder string
@@ -93,11 +129,13 @@ func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState)
 	case toShare:
 		s.status = state.shareStatus(link.leadsTo())
 		s.origin = h.originOf(link)
-		path := link.remote.Inside()
-		if path == "" {
-			path = link.remote.Share()
+		if h.options.LeaveMapped && s.status != unlisted && (s.status != broken || s.origin == sinceStart) { // then it is kept anyway
+			if s.status == listed {
+				h.used.add(link.leadsTo())
+			}
+			return checkResult{decision: decision{verdict: live}}
 		}
-		_, err = h.m.FileInfo(ctx, win.Following(path))
+		err = openShare(ctx, link)
 	}
 	s.opened = openResultOf(link.kind, err)
 	if s.opened == opens || s.status == listed {

@@ -142,7 +142,7 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 	for range healRounds {
 		var found *node.Healing
 		err := tasks.Recover(ctx, func(ctx context.Context) (err error) {
-			found, err = h.Heal(ctx, node.HealOptions{Remove: mode != HealReport, AfterRestart: mode == HealAfterRestart})
+			found, err = h.Heal(ctx, node.HealOptions{Remove: mode != HealReport, AfterRestart: mode == HealAfterRestart, LeaveMapped: true})
 			return err
 		})
 		if ctx.Err() != nil {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,13 +31,25 @@ type servers struct {
 
 // fileServer is what is known of a server whose shares links use.
 type fileServer struct {
-	mappings string            // as they were when it was asked
-	denied   map[string]string // shares that the account may not list, which says nothing about pods, and their mappings then
-
-	share    string        // that was opened last
-	answered *node.Problem // nil: it opened
-	silent   int           // questions without an answer, since the last answer
+	shares map[string]*fileShare
+	last   string        // the share that was opened last
+	again  bool          // whether it was one with a problem
+	failed *node.Problem // the last answer, if it is about all shares
+	silent int           // questions without an answer, since the last answer
+	// refused are the mappings when the server refused the account; nil if it did not. Another question could lock it.
+	refused map[string]bool
 }
+
+// fileShare is what opening a share has shown.
+type fileShare struct {
+	asked   time.Time
+	opened  bool
+	problem *node.Problem // nil also if the account may not list it, which says nothing about pods
+	silent  bool          // it did not answer the last two questions
+}
+
+// maxSilent is how many shares of a server that does not answer are opened: each may hold a thread.
+const maxSilent = 16
 
 // ask opens one share of each server that links use, unless the last question was less than askPause ago or still waits.
 // It calls run with what takes time.
@@ -50,16 +63,15 @@ func (s *servers) ask(ctx context.Context, now time.Time, found *node.Descriptio
 	s.known = map[string]*fileServer{}
 	mapped := map[string][]node.Share{}
 	for _, share := range found.Shares {
-		if server := serverOf(share.Remote); len(share.Links) > 0 {
-			mapped[server] = append(mapped[server], share)
-		}
+		server := serverOf(share.Remote)
+		mapped[server] = append(mapped[server], share)
 	}
 	var shares []node.Share
 	var of []*fileServer
 	for name, its := range mapped {
 		server := before[name]
 		if server == nil {
-			server = &fileServer{denied: map[string]string{}}
+			server = &fileServer{shares: map[string]*fileShare{}}
 		}
 		s.known[name] = server
 		if share := server.next(its); share != nil {
@@ -77,31 +89,49 @@ func (s *servers) ask(ctx context.Context, now time.Time, found *node.Descriptio
 		s.asking = false
 		for i, server := range of {
 			if ctx.Err() == nil {
-				server.learn(shares[i], answers[i])
+				server.learn(now, shares[i].Remote, answers[i])
 			}
 		}
 	})
 }
 
-// next returns the share to open; nil if a question would lock the account, or would bring nothing new.
-func (s *fileServer) next(shares []node.Share) *node.Share {
-	var all []string
-	var free *node.Share
-	for i, share := range shares {
-		all = append(all, mappingOf(share))
-		if free == nil && s.denied[share.Remote] != mappingOf(share) {
-			free = &shares[i]
+// next returns the share to open, out of all that are mapped: the one that was not opened for longest, and each other time
+// one with a problem. It returns nil if no link uses one, or if a question would lock the account.
+func (s *fileServer) next(mapped []node.Share) *node.Share {
+	known, mappings := s.shares, map[string]bool{}
+	s.shares = map[string]*fileShare{}
+	var used []node.Share
+	for _, share := range mapped {
+		of := known[share.Remote]
+		if of == nil {
+			of = &fileShare{}
+		}
+		s.shares[share.Remote] = of
+		mappings[mappingOf(share)] = true
+		if len(share.Links) > 0 && !s.refused[mappingOf(share)] {
+			used = append(used, share)
 		}
 	}
-	mappings := strings.Join(all, "\n")
-	refused := s.answered != nil && winerr.Code(s.answered.WindowsCode).RefusesAccount() && s.mappings == mappings
-	if s.mappings = mappings; refused {
+	if s.refused != nil && len(used) == 0 {
 		return nil
 	}
-	if free == nil {
-		s.share, s.answered = "", nil
+	troubled := func(share node.Share) bool { return s.shares[share.Remote].problem != nil }
+	s.again = !s.again && s.silent != 1 // whether it is the server, another share shows
+	prefer := func(wanted func(node.Share) bool) {
+		if slices.ContainsFunc(used, wanted) {
+			used = slices.DeleteFunc(used, func(share node.Share) bool { return !wanted(share) })
+		}
 	}
-	return free
+	if s.again || s.silent >= maxSilent {
+		prefer(troubled)
+	}
+	if len(used) == 0 {
+		s.failed, s.silent, s.last = nil, 0, ""
+		return nil
+	}
+	s.refused = mappings // until it answers
+	oldest := slices.MinFunc(used, func(a, b node.Share) int { return s.shares[a.Remote].asked.Compare(s.shares[b.Remote].asked) })
+	return &oldest
 }
 
 // mappingOf is different if a mapping is another one, or works again. Windows changes other states while it tries to
@@ -110,35 +140,57 @@ func mappingOf(share node.Share) string {
 	return fmt.Sprint(share.Remote, share.Status == "ok", share.Changes)
 }
 
-func (s *fileServer) learn(share node.Share, answer *node.Problem) {
-	delete(s.denied, share.Remote)
-	if answer != nil && answer.Kind == node.Silence {
+func (s *fileServer) learn(now time.Time, remote string, answer *node.Problem) {
+	share := s.shares[remote]
+	silent := answer != nil && answer.Kind == node.Silence
+	before := share.problem != nil && share.problem.Kind == node.Silence
+	*share = fileShare{asked: now, opened: answer == nil, problem: answer, silent: silent && before}
+	s.last, s.failed = remote, nil
+	switch code := codeOf(answer); {
+	case silent && (s.silent > 0 || !before): // else others have answered since this one did
 		s.silent++
-	} else {
-		s.silent = 0
+		s.failed = answer
+	case silent:
+	case code == winerr.AccessDenied:
+		share.problem, s.silent = nil, 0
+	default:
+		if s.silent = 0; answer != nil && !ofOneShare(answer) {
+			s.failed, share.problem = answer, nil
+		}
 	}
-	s.share, s.answered = share.Remote, answer
-	if answer != nil && winerr.Code(answer.WindowsCode) == winerr.AccessDenied {
-		s.denied[share.Remote] = mappingOf(share)
-		s.share, s.answered = "", nil
+	if !codeOf(answer).RefusesAccount() {
+		s.refused = nil
 	}
 }
 
-// annotate adds to a description which shares open. A server that was silent once may only be slow. What is known of one
-// share says something about the others of its server if that does not answer, or refuses the account.
+func codeOf(p *node.Problem) winerr.Code {
+	if p == nil {
+		return 0
+	}
+	return winerr.Code(p.WindowsCode)
+}
+
+// annotate adds to a description which shares open, unless it says so. A server, or a share, that was silent once may only
+// be slow.
 func (s *servers) annotate(found *extensionv1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, share := range found.GetShares() {
 		server := s.known[serverOf(share.GetRemote())]
-		if server == nil || server.share == "" || share.Answers != nil || len(share.GetLinks()) == 0 {
+		asked := share.Answers != nil || slices.ContainsFunc(share.GetProblems(), func(p *extensionv1.Problem) bool { return p.GetObject() == "" })
+		if server == nil || server.last == "" || asked || len(share.GetLinks()) == 0 {
 			continue
 		}
-		switch p := server.answered; {
-		case p == nil && share.GetRemote() == server.share:
+		of := server.shares[share.GetRemote()]
+		p, dead := server.failed, server.silent != 1
+		if p == nil && of != nil {
+			p, dead = of.problem, of.problem == nil || of.problem.Kind != node.Silence || of.silent
+		}
+		switch {
+		case p == nil && of != nil && of.opened && share.GetRemote() == server.last && share.GetStatus() == "ok":
 			share.Answers = new(true)
-		case p != nil && (share.GetRemote() == server.share || p.Kind == node.Silence || !ofOneShare(p)):
-			if share.Problems = append(share.Problems, grpcapi.WireProblem(p)); server.silent != 1 {
+		case p != nil:
+			if share.Problems = append(share.Problems, grpcapi.WireProblem(p)); dead {
 				share.Answers = new(false)
 			}
 		}

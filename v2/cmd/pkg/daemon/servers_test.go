@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
@@ -30,9 +31,10 @@ type shareNode struct {
 	stop func()
 }
 
-func newShareNode(t *testing.T) *shareNode {
+func newShareNode(t *testing.T, more ...winsim.File) *shareNode {
 	t.Helper()
 	model := winsim.Default()
+	model.Files = append(model.Files, more...)
 	server := winsim.SMBServer{Name: "nas", KeepsSessions: true, Accounts: []winsim.SMBAccount{{User: "csi", Password: "csi-Pa55"}}}
 	for i := range 30 {
 		name := fmt.Sprintf("share%d", i+1)
@@ -50,7 +52,7 @@ func newShareNode(t *testing.T) *shareNode {
 	n.look = func(ctx context.Context) (*node.Description, error) {
 		return machine.Describe(ctx, node.Links, node.Shares)
 	}
-	n.storage = &storage{observer: n.m}
+	n.storage = &storage{observer: n.m, healer: &healer{Node: machine}}
 	n.servers.open = machine.OpenShares
 	n.stop = background(t, func(ctx context.Context) { n.describe(ctx, n.look, time.After) })
 	return n
@@ -179,7 +181,7 @@ func TestServers_Slow(t *testing.T) {
 		_, err := n.Inject(winsim.Fault{Call: "FileInfo", Object: `\\nas\*`, Delay: time.Hour})
 		require.NoError(t, err)
 		time.Sleep(2 * time.Minute)
-		n.expect("two questions", "30 hurts it does not answer: no answer in time", 1)
+		n.expect("two questions", "30 hurts it does not answer: no answer in time", 2)
 		began := time.Now()
 		require.NoError(t, n.smb.(smbapi.Extended).MapSMBShare(`\\files\data`, "", "csi", "csi-Pa55"))
 		if took := time.Since(began); took != 0 {
@@ -194,5 +196,84 @@ func TestServers_Slow(t *testing.T) {
 		time.Sleep(2*time.Minute + time.Second)
 		n.expect("one share is gone", "1 hurts it does not open: the server has no such share (Windows error 67)", 3)
 		n.stop()
+	})
+}
+
+// TestServers_Shares: what one share of a server shows, the others of it do not, and each is opened in turn.
+func TestServers_Shares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newShareNode(t)
+		_, err := n.Inject(winsim.Fault{Call: "FileInfo", Object: `\\nas\share9`, Error: 67})
+		require.NoError(t, err)
+		slow, err := n.Inject(winsim.Fault{Call: "FileInfo", Object: `\\nas\share7`, Delay: 24 * time.Hour})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		want := map[string]string{`\\nas\share7`: "it does not answer: no answer in time", `\\nas\share9`: "it does not open: the server has no such share (Windows error 67)"}
+		for _, p := range n.problems() {
+			if want[p.Object.ID] != p.Text && !strings.HasPrefix(p.Text, want[p.Object.ID][:18]) || p.Severity != problem.Hurts || len(p.Others) > 0 {
+				t.Errorf("%+v", p)
+			}
+			delete(want, p.Object.ID)
+		}
+		if len(want) > 0 {
+			t.Errorf("not found: %v", want)
+		}
+		slow.Remove()
+		n.Reboot()
+		n.stop()
+	})
+}
+
+// TestServers_Disconnected: Windows' own word for a mapping counts also while the last question says that it opened.
+func TestServers_Disconnected(t *testing.T) {
+	s := servers{known: map[string]*fileServer{serverOf(`\\nas\a`): {last: `\\nas\a`, shares: map[string]*fileShare{`\\nas\a`: {opened: true}}}}}
+	for status, want := range map[string]bool{"ok": true, "disconnected": false} {
+		share := &extensionv1.Share{Remote: `\\nas\a`, Status: status, Links: []string{"a pod's"}}
+		s.annotate(&extensionv1.Node{Shares: []*extensionv1.Share{share}})
+		if share.GetAnswers() != want {
+			t.Errorf("%s: %v", status, share)
+		}
+	}
+}
+
+// TestServers_RefusedOnce: no look of the daemon tries an account again that a server has refused: not when pods of its
+// shares come and go, nor for what is stale.
+func TestServers_RefusedOnce(t *testing.T) {
+	stage := func(i int) string {
+		return fmt.Sprintf(kubeletDir+`\plugins\kubernetes.io\csi\smb.csi.k8s.io\%064x\globalmount`, i)
+	}
+	files := []winsim.File{{Path: stage(99), Junction: `\\?\Volume{00000000-0000-0000-0000-000000000077}\`}} // which is gone
+	for i := range 30 {
+		files = append(files, winsim.File{Path: stage(i + 1), Symlink: fmt.Sprintf(`\\nas\share%d`, i+1)})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		n := newShareNode(t, files...)
+		time.Sleep(90 * time.Second)
+		n.change(func(s *winsim.SMBServer) { s.Accounts[0].Password = "other" })
+		n.EndSMBSessions()
+		n.ResetCalls()
+		for i := range 60 {
+			if i%2 == 0 {
+				require.NoError(t, n.RemoveAll(stage(5)))
+				require.NoError(t, n.RemoveAll(fmt.Sprintf(podLink, 5, 5)))
+			} else {
+				require.NoError(t, n.Symlink(stage(5), `\\nas\share5`))
+			}
+			time.Sleep(time.Minute)
+		}
+		n.stop()
+		ctx, cancel := context.WithCancel(t.Context())
+		go healAtStart(ctx, n.healer, HealAfterRestart, time.After)
+		time.Sleep(2 * time.Hour)
+		cancel()
+		synctest.Wait()
+		if opened := n.Calls()["FileInfo"]; opened != 1 {
+			t.Errorf("the account was tried %d times in three hours, want once", opened)
+		}
+		found, err := n.healer.Heal(t.Context(), node.HealOptions{}) // a person asks
+		require.NoError(t, err)
+		if opened := n.Calls()["FileInfo"]; len(found.Stale) != 31 || opened != 2 {
+			t.Errorf("heal found %d and tried the account %d times, want once", len(found.Stale), opened-1)
+		}
 	})
 }

@@ -67,8 +67,7 @@ func (s *storage) annotateAt(now time.Time, node *extensionv1.Node) {
 }
 
 // judge lets the healer look again, if there are stale mounts and its last look is old: what it said of them is so, too, when a disk
-// is back. It removes nothing. Not each look, because the healer opens all shares, and one whose password has changed would lock
-// its account.
+// is back. It removes nothing. Not each look, because the healer rescans all disks.
 func (s *storage) judge(ctx context.Context, found *node.Description, run func(func())) {
 	stale := func(l node.Link) bool {
 		path, ok := kubelet.Parse(l.Path)
@@ -79,7 +78,10 @@ func (s *storage) judge(ctx context.Context, found *node.Description, run func(f
 	}
 	run(func() {
 		defer s.judging.Store(false)
-		if err := tasks.Recover(ctx, func(ctx context.Context) error { _, err := s.healer.Heal(ctx, node.HealOptions{}); return err }); err != nil && ctx.Err() == nil {
+		if err := tasks.Recover(ctx, func(ctx context.Context) error {
+			_, err := s.healer.Heal(ctx, node.HealOptions{LeaveMapped: true})
+			return err
+		}); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Could not look at stale mounts")
 		}
 	})

@@ -97,6 +97,9 @@ func (b *Machine) bound(ctx context.Context, c *win.Call, next func(context.Cont
 		return err
 	}
 	at := c.HangsOn()
+	if win.IsInspector(ctx) {
+		at = c.HangsOnShare()
+	}
 	observer := b.observer.Load()
 	if observer == nil {
 		return b.run(ctx, at, c, next)

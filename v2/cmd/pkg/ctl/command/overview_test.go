@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -187,5 +188,11 @@ func TestNode_Waits(t *testing.T) {
 	show("volume", "mount", missing, podPath(1))
 	if r := show("node", "--pod", podUID(1)); !strings.Contains(r.out, "2 times") {
 		t.Errorf("a repeated call: %s", r.out)
+	}
+	require.NoError(t, n.emulated.HangDisk(1))
+	show("--timeout=200ms", "disk", "read-only", "1", "--yes")
+	n.emulated.Reboot() // the call comes back
+	if r := show("node", "--problems"); !strings.Contains(r.out, "disk 1: no answer in time (DeadlineExceeded); number=1") {
+		t.Errorf("a call that hung: %s", r.out)
 	}
 }

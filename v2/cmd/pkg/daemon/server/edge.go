@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,9 +102,18 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 		resp, err = handler(ctx, req)
 	}
 	if err != nil {
-		return nil, grpcapi.Status(err)
+		return nil, late(ctx, grpcapi.Status(err))
 	}
 	return resp, nil
+}
+
+// late makes an error that of a deadline if it is one: the client's timer runs out first, and so the call looks as if the
+// client had no interest any more.
+func late(ctx context.Context, err error) error {
+	if deadline, ok := ctx.Deadline(); ok && status.Code(err) == codes.Canceled && time.Until(deadline) < time.Second {
+		return status.Error(codes.DeadlineExceeded, strings.ReplaceAll(status.Convert(err).Message(), context.Canceled.Error(), "no answer in time"))
+	}
+	return err
 }
 
 // stream recovers panics of streams, limits their number, and ends them when the endpoint stops. The
