@@ -206,8 +206,10 @@ var cases = map[string]struct {
 	},
 	"one server that is away": { // and one whose mapping is another trouble
 		&extensionv1.Node{LinksSearched: true, Shares: []*extensionv1.Share{
-			{Remote: `\\a\s10`, Status: "disconnected", Links: []string{pod}}, {Remote: `\\a\s2`, Status: "disconnected", Links: []string{staging}},
-			{Remote: `\\a\s3`, Status: "unavailable", Links: []string{pod}}, {Remote: `\\b\s2`, Status: "disconnected", Links: []string{pod}},
+			{Remote: `\\a\s10`, Status: "disconnected", Links: []string{pod}},
+			{Remote: `\\a\s2`, Status: "disconnected", Links: []string{staging}},
+			{Remote: `\\a\s3`, Status: "unavailable", Links: []string{pod}},
+			{Remote: `\\b\s2`, Status: "disconnected", Links: []string{pod}},
 		}},
 		`hurts dead-share: share \\a\s3: : ` + pod + "\n" +
 			`will-hurt dead-share: 2 shares of \\a (s2, s10): : ` + pod + ", " + staging + "\n" +
