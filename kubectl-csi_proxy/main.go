@@ -74,7 +74,7 @@ there can do everything on these nodes.`,
 			c.in, c.out, c.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			cmd.Flags().Visit(func(f *pflag.Flag) {
 				if f.Name != "timeout" && cmd.Root().PersistentFlags().Lookup(f.Name) != nil {
-					c.flags += fmt.Sprintf("--%s=%q ", f.Name, f.Value)
+					c.flags += "--" + f.Name + " " + quoted(f.Value.String()) + " "
 				}
 			})
 			return err
@@ -102,14 +102,14 @@ there can do everything on these nodes.`,
 			Use: sub.use, Short: sub.short, Example: sub.example,
 			RunE: func(cmd *cobra.Command, args []string) (err error) {
 				node, command := args[0], args[1:]
-				streams, done := c.plain(node)
+				streams, done := c.plain(node, command)
 				switch {
 				case name != "ctl":
 					command = append([]string{name}, command...)
 				case len(command) == 0:
 					return errors.New("name a command of csi-proxyctl, such as 'volume list'")
 				default:
-					if streams, done, err = c.terminal(cmd.Context(), node); err != nil {
+					if streams, done, err = c.terminal(cmd.Context(), node, command); err != nil {
 						return err
 					}
 				}

@@ -15,6 +15,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/utils/exec"
+	"sigs.k8s.io/yaml"
 )
 
 // program is csi-proxyctl on a node. It returns its exit code.
@@ -118,6 +120,9 @@ func (s *apiServer) addPod(name string, changes ...func(*corev1.Pod)) {
 
 func pending(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }
 
+// oddContext is the name of a context that sh, JSON and YAML would each read as something else without quotes.
+const oddContext = `my "ctx": it's \ #1`
+
 // config serves this, and returns the kubeconfig for it.
 func (s *apiServer) config(t *testing.T) (kubeconfig string) {
 	t.Helper()
@@ -125,7 +130,7 @@ func (s *apiServer) config(t *testing.T) (kubeconfig string) {
 	t.Cleanup(server.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`{"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"t"}}],
-		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL)
+		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}},{"name":%q,"context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL, oddContext)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -347,12 +352,67 @@ func TestList_Fleet(t *testing.T) {
 	}
 }
 
+// TestRun_Formats: whatever flags the plugin has, scripts can read what a node prints, and sh its remedies.
+func TestRun_Formats(t *testing.T) {
+	newServer().config(t)
+	want := []string{"csi-proxy", "--context", oddContext, "--namespace", "kube-system", "ctl", "win-b", "disk", "online", "4"}
+	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(text []byte, to any) error { return yaml.Unmarshal(text, to) }} {
+		for name, flags := range map[string][]string{"odd": {"--context", oddContext, "-n", "kube-system"}, "plain": {"--context=x", "-n=kube-system"}} {
+			text, _, err := run(t, append(flags, "node", "win-b", "-o", format)...)
+			var node struct {
+				Problems []struct{ Run, Advice string }
+			}
+			if err := errors.Join(err, read([]byte(text), &node)); err != nil || len(node.Problems) != 9 {
+				t.Errorf("%s, %s: %v, %+v", format, name, err, node)
+				continue
+			}
+			if name == "plain" {
+				if got, want := node.Problems[0].Run, "kubectl csi-proxy --context x --namespace kube-system ctl win-b disk online 4"; got != want {
+					t.Errorf("%s: got %s, want %s", format, got, want)
+				}
+				continue
+			}
+			printed, err := osexec.Command("sh", "-c", `kubectl() { printf '%s\n' "$@"; }; `+node.Problems[0].Run).Output()
+			if got := strings.Split(strings.TrimSpace(string(printed)), "\n"); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %s is %q, %v", format, node.Problems[0].Run, got, err)
+			}
+		}
+	}
+}
+
+// TestLines: text in quotes stays what it is.
+func TestLines(t *testing.T) {
+	const run = `kubectl csi-proxy --context 'a: "b" \ #<' ctl n `
+	for _, test := range []struct{ format, text, want string }{
+		{"", "run csi-proxyctl node\n", "run " + run + "node\n"},
+		{"json", `  "run": "csi-proxyctl node",` + "\n", `  "run": "kubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node",` + "\n"},
+		{"html", "<code>csi-proxyctl node</code>", "<code>kubectl csi-proxy --context &#39;a: &#34;b&#34; \\ #&lt;&#39; ctl n node</code>"},
+		{"yaml", "  - text: csi-proxyctl node\n", `  - text: 'kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
+		{"yaml", "  - 'a: csi-proxyctl node'\n", `  - 'a: kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
+		{"yaml", `- - "\tcsi-proxyctl node"`, `- - "\tkubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node"`},
+	} {
+		var got strings.Builder
+		l := &lines{to: &got, run: run, format: test.format}
+		_, err := io.WriteString(l, test.text)
+		if err := errors.Join(err, l.Close()); err != nil || got.String() != test.want {
+			t.Errorf("%s: %s became %s, want %s, %v", test.format, test.text, &got, test.want, err)
+		}
+	}
+	for args, want := range map[string]string{
+		"": "", "-o json": "json", "--output=yaml x": "yaml", "-ojson": "json", "--yes -o json": "json", "--disk 3 -o json": "json", "--help -o json": "", "install -- -o json": "",
+	} {
+		if got := format(strings.Fields(args)); got != want {
+			t.Errorf("%s has the format %q, want %q", args, got, want)
+		}
+	}
+}
+
 // TestRun: a command runs on the node that is named, with its arguments, flags included, and its exit code. What it prints can be
 // pasted here, and does nothing to the terminal. Only ctl gets the input.
 func TestRun(t *testing.T) {
 	config := newServer().config(t)
 	out, errs, err := run(t, "--kubeconfig", config, "doctor", "win-c", "-o", "json", "--log-file", `C:\a b\log`)
-	want := fmt.Sprintf(`["doctor" "-o" "json" "--log-file" "C:\\a b\\log"] no input`+"\n?]0;owned?do: kubectl csi-proxy --kubeconfig=%q ctl win-c disk online 4", config)
+	want := fmt.Sprintf(`["doctor" "-o" "json" "--log-file" "C:\\a b\\log"] no input`+"\n?]0;owned?do: kubectl csi-proxy --kubeconfig %s ctl win-c disk online 4", quoted(config))
 	if out != want || errs != "csi-proxyctl: no endpoint answers\n" || !errors.As(err, new(exitError)) {
 		t.Errorf("got %q, %q, %v, want %q", out, errs, err, want)
 	}

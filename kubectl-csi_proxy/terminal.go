@@ -11,11 +11,11 @@ import (
 
 // terminal returns the streams of a program that asks questions, and what ends it. Without a terminal on both sides, standard input
 // is passed on as it is.
-func (c *cluster) terminal(ctx context.Context, node string) (streams, func() error, error) {
+func (c *cluster) terminal(ctx context.Context, node string, args []string) (streams, func() error, error) {
 	in, inOK := c.in.(*os.File)
 	out, outOK := c.out.(*os.File)
 	if !inOK || !outOK || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
-		s, done := c.plain(node)
+		s, done := c.plain(node, args)
 		s.in = c.in
 		return s, done, nil
 	}
@@ -26,9 +26,9 @@ func (c *cluster) terminal(ctx context.Context, node string) (streams, func() er
 	return streams{in: in, out: out, sizes: &sizes{ctx: ctx, of: int(out.Fd())}}, func() error { return term.Restore(int(in.Fd()), before) }, nil
 }
 
-// plain returns the streams of a program that asks nothing.
-func (c *cluster) plain(node string) (streams, func() error) {
-	out := &lines{to: c.out, run: c.prefix(node)}
+// plain returns the streams of csi-proxyctl with arguments, if it asks nothing.
+func (c *cluster) plain(node string, args []string) (streams, func() error) {
+	out := &lines{to: c.out, run: c.prefix(node), format: format(args)}
 	errs := &lines{to: c.err, run: out.run}
 	return streams{out: out, err: errs}, func() error {
 		if err := errs.Close(); err != nil {
