@@ -387,6 +387,7 @@ func TestLines(t *testing.T) {
 		{"", "run csi-proxyctl node\n", "run " + run + "node\n"},
 		{"json", `  "run": "csi-proxyctl node",` + "\n", `  "run": "kubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node",` + "\n"},
 		{"html", "<code>csi-proxyctl node</code>", "<code>kubectl csi-proxy --context &#39;a: &#34;b&#34; \\ #&lt;&#39; ctl n node</code>"},
+		{"yaml", "- text: csi-proxyctl is here\n", "- text: csi-proxyctl is here\n"},
 		{"yaml", "  - text: csi-proxyctl node\n", `  - text: 'kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
 		{"yaml", "  - 'a: csi-proxyctl node'\n", `  - 'a: kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
 		{"yaml", `- - "\tcsi-proxyctl node"`, `- - "\tkubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node"`},
@@ -404,6 +405,29 @@ func TestLines(t *testing.T) {
 		if got := format(strings.Fields(args)); got != want {
 			t.Errorf("%s has the format %q, want %q", args, got, want)
 		}
+	}
+}
+
+// TestLines_Commands: each command of csi-proxyctl becomes one of the plugin, and prose stays.
+func TestLines_Commands(t *testing.T) {
+	names, err := osexec.Command(filepath.Join(programs, "csi-proxyctl"), "__complete", "").Output()
+	if err != nil || bytes.Count(names, []byte("\t")) < 10 {
+		t.Fatalf("%s, %v", names, err)
+	}
+	for line := range strings.Lines(string(names)) {
+		if name, _, ok := strings.Cut(line, "\t"); ok && (replaceCommands("'csi-proxyctl "+name+"'", "x ") == "'x "+name+"'") == (name == "web") {
+			t.Errorf("csi-proxyctl %s", name)
+		}
+	}
+	newServer().config(t)
+	out, _, _ := run(t, "doctor", "win-b") // it finds problems
+	for _, want := range []string{"server and csi-proxyctl are both devel\n", ", csi-proxyctl devel\n", "→ kubectl csi-proxy ctl win-b disk online 4\n", "only kubectl csi-proxy ctl win-b smb list --ask does"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+	if out, _, _ := run(t, "ctl", "win-b", "help", "disk"); !strings.Contains(out, `Use "kubectl csi-proxy ctl win-b disk [command] --help"`) {
+		t.Errorf("the help has no commands of the plugin: %s", out)
 	}
 }
 

@@ -82,7 +82,7 @@ func (l *lines) paste(line string) string {
 			run = inJSON(run)
 		case start[2] == "'":
 			run = strings.ReplaceAll(run, "'", "''")
-		case strings.Contains(line, "csi-proxyctl ") && (strings.Contains(run, ": ") || strings.Contains(run, " #")): // which end a value without quotes
+		case commands.MatchString(line) && (strings.Contains(run, ": ") || strings.Contains(run, " #")): // which end a value without quotes
 			value := replaceCommands(strings.TrimSpace(line[len(start[1]):]), run)
 			return start[1] + "'" + strings.ReplaceAll(value, "'", "''") + "'\n"
 		}
@@ -95,8 +95,11 @@ func inJSON(text string) string {
 	return string(encoded[1 : len(encoded)-1])
 }
 
+// commands are those of csi-proxyctl, but for web, which is for a browser on the node. What else follows its name is prose.
+var commands = regexp.MustCompile(`csi-proxyctl ((completion|disk|doctor|fs|help|iscsi|node|service|sim|smb|support-bundle|system|versions|volume|watch)\b|--?[a-z]|\[)`)
+
 func replaceCommands(text, run string) string {
-	return strings.ReplaceAll(text, "csi-proxyctl ", run)
+	return commands.ReplaceAllStringFunc(text, func(command string) string { return run + strings.TrimPrefix(command, "csi-proxyctl ") })
 }
 
 // format returns the -o of arguments for csi-proxyctl, which checks the others.
