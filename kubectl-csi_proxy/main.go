@@ -52,7 +52,8 @@ func newCommand() *cobra.Command {
 		Short: "List the Windows nodes on which CSI Proxy runs, with the problems of their storage",
 		Long: `List the Windows nodes on which CSI Proxy runs in a container: its version, the problems of the
 node's storage and the pods that they hurt. 'node', 'doctor', 'support-bundle' and 'ctl' run
-csi-proxyctl on one of them.
+csi-proxyctl on one of them. On a terminal 'ctl' shows its commands as they are there: type
+'kubectl csi-proxy ctl NODE' for 'csi-proxyctl'.
 
 A node has one line as soon as it answers. Those with problems follow once more, the most
 urgent first. With --exit-code the exit code is 4 if there are any.

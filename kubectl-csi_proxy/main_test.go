@@ -15,12 +15,14 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -429,6 +431,72 @@ func TestLines_Commands(t *testing.T) {
 	if out, _, _ := run(t, "ctl", "win-b", "help", "disk"); !strings.Contains(out, `Use "kubectl csi-proxy ctl win-b disk [command] --help"`) {
 		t.Errorf("the help has no commands of the plugin: %s", out)
 	}
+}
+
+// shown is what a terminal gets of texts that a node writes.
+func shown(t *testing.T, texts ...string) string {
+	t.Helper()
+	var got strings.Builder
+	s := &screen{to: &got}
+	for _, text := range texts {
+		if n, err := io.WriteString(s, text); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	return got.String()
+}
+
+// TestScreen: a terminal gets what draws, and nothing that it would answer or keep, however the text is cut.
+func TestScreen(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\r\n\tb\b\x07\x05\x0e\x00":                           "a\r\n\tb\b",
+		"é ▲ 丁 \U0001f600 ß\u0085\u009b6n\u202e":               "é ▲ 丁 \U0001f600 ß??6n?", // whose bytes have those of 8-bit controls
+		"\x9b6n \x90q\x9c \x9d0;t\x9c":                         "\ufffd6n \ufffdq\ufffd \ufffd0;t\ufffd",
+		"\x1b[1;31mred\x1b[m \x1b[38:2::1:2:3m":                "\x1b[1;31mred\x1b[m \x1b[38:2::1:2:3m",
+		"\x1b[H\x1b[2J\x1b[3;4H\x1b[K\x1b[5X\x1b[2d\x1b7\x1b8": "\x1b[H\x1b[2J\x1b[3;4H\x1b[K\x1b[5X\x1b[2d\x1b7\x1b8",
+		"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l":              "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l",
+		"a\x1b[3Jb\x1bcd\x1b[!pe\x1b[4hf\x1b(0g":               "abdefg",  // forget the past, reset, insert, other letters
+		"a\x1b[cb\x1b[>cd\x1b[=0ce\x1b[6nf\x1b[?6ng\x1bZh":     "abdefgh", // who are you, where is the cursor
+		"a\x1b[21tb\x1b[?2026$pd\x1b[?ue\x1b[xf\x1b[>qg":       "abdefg",  // title, modes, keys, parameters, version
+		"a\x1b[?1000hb\x1b[?25;1003hd\x1b[?1004he\x1b[5i":      "abde",    // mouse, focus, printer
+		"a\x1b]0;title\ab\x1b]52;c;YQ==\x1b\\d\x1bP$qm\x1b\\e": "abde",    // title, clipboard, state
+		"a\x1b_x\x1b\\b\x1b^x\x1b\\d\x1bXx\x1b\\e":             "abde",
+		"a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\":            "alink",
+		"a\x1b]no end\nb\x1b[1\n2mc\x1b[1\x1b[32md":            "a\nb\n2mc\x1b[32md", // what is not complete ends
+		"\x1b[" + strings.Repeat("1;", longestSequence) + "m":  strings.Repeat("1;", longestSequence/2+1) + "m",
+		"\x1b": "", "\x1b[1": "", "\xe4\xb8": "",
+	} {
+		if got := shown(t, text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+		for i := range text {
+			if got := shown(t, text[:i], text[i:]); got != want {
+				t.Errorf("%q, cut at %d, became %q, want %q", text, i, got, want)
+			}
+		}
+	}
+}
+
+func FuzzScreen(f *testing.F) {
+	for _, seed := range []string{"é\x1b[1;31mred\x1b[m", "\x1b]0;t\a\x1bP\x1b\\\x9b6n", "\x1b[?1049h\x1b[?6n", "\xe4\xb8\x1b[\xc2\x9b"} {
+		f.Add(seed, uint(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, at uint) {
+		got := shown(t, text)
+		at %= uint(len(text)) + 1
+		if cut := shown(t, text[:at], text[at:]); cut != got {
+			t.Errorf("%q, cut at %d, became %q, and else %q", text, at, cut, got)
+		}
+		text = strings.NewReplacer("\x1b", "", "\b", "", "\r", "").Replace(got)
+		if !utf8.ValidString(text) || printable(text) != text {
+			t.Errorf("got %q", got)
+		}
+		for _, sequence := range regexp.MustCompile("\x1b(\\[[^@-~]*.?|.?)").FindAllString(got, -1) {
+			if !harmless.MatchString(sequence) {
+				t.Errorf("%q became %q, with %q", text, got, sequence)
+			}
+		}
+	})
 }
 
 // TestRun: a command runs on the node that is named, with its arguments, flags included, and its exit code. What it prints can be
