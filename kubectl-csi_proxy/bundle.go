@@ -59,7 +59,7 @@ func (c *cluster) copyBundle(ctx context.Context, node string, to *zip.Writer, a
 		return err
 	}
 	defer func() { _ = errors.Join(whole.Close(), os.Remove(whole.Name())) }()
-	s, done := c.plain(node)
+	s, done := c.plain(node, nil)
 	s.out = &limited{whole, 1 << 30}
 	if err := errors.Join(c.on(ctx, node, s, append([]string{"support-bundle", "--file=-"}, args...)...), done()); err != nil {
 		return err

@@ -52,7 +52,8 @@ func newCommand() *cobra.Command {
 		Short: "List the Windows nodes on which CSI Proxy runs, with the problems of their storage",
 		Long: `List the Windows nodes on which CSI Proxy runs in a container: its version, the problems of the
 node's storage and the pods that they hurt. 'node', 'doctor', 'support-bundle' and 'ctl' run
-csi-proxyctl on one of them.
+csi-proxyctl on one of them. On a terminal 'ctl' shows its commands as they are there: type
+'kubectl csi-proxy ctl NODE' for 'csi-proxyctl'.
 
 A node has one line as soon as it answers. Those with problems follow once more, the most
 urgent first. With --exit-code the exit code is 4 if there are any.
@@ -74,7 +75,7 @@ there can do everything on these nodes.`,
 			c.in, c.out, c.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			cmd.Flags().Visit(func(f *pflag.Flag) {
 				if f.Name != "timeout" && cmd.Root().PersistentFlags().Lookup(f.Name) != nil {
-					c.flags += fmt.Sprintf("--%s=%q ", f.Name, f.Value)
+					c.flags += "--" + f.Name + " " + quoted(f.Value.String()) + " "
 				}
 			})
 			return err
@@ -102,14 +103,14 @@ there can do everything on these nodes.`,
 			Use: sub.use, Short: sub.short, Example: sub.example,
 			RunE: func(cmd *cobra.Command, args []string) (err error) {
 				node, command := args[0], args[1:]
-				streams, done := c.plain(node)
+				streams, done := c.plain(node, command)
 				switch {
 				case name != "ctl":
 					command = append([]string{name}, command...)
 				case len(command) == 0:
 					return errors.New("name a command of csi-proxyctl, such as 'volume list'")
 				default:
-					if streams, done, err = c.terminal(cmd.Context(), node); err != nil {
+					if streams, done, err = c.terminal(cmd.Context(), node, command); err != nil {
 						return err
 					}
 				}

@@ -15,14 +15,20 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/utils/exec"
+	"sigs.k8s.io/yaml"
 )
 
 // program is csi-proxyctl on a node. It returns its exit code.
@@ -116,6 +122,9 @@ func (s *apiServer) addPod(name string, changes ...func(*corev1.Pod)) {
 
 func pending(pod *corev1.Pod) { pod.Status.Phase = corev1.PodPending }
 
+// oddContext is the name of a context that sh, JSON and YAML would each read as something else without quotes.
+const oddContext = `my "ctx": it's \ #1`
+
 // config serves this, and returns the kubeconfig for it.
 func (s *apiServer) config(t *testing.T) (kubeconfig string) {
 	t.Helper()
@@ -123,7 +132,7 @@ func (s *apiServer) config(t *testing.T) (kubeconfig string) {
 	t.Cleanup(server.Close)
 	kubeconfig = filepath.Join(t.TempDir(), "config")
 	text := fmt.Sprintf(`{"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{"token":"t"}}],
-		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL)
+		"contexts":[{"name":"x","context":{"cluster":"c","user":"u"}},{"name":%q,"context":{"cluster":"c","user":"u"}}],"current-context":"x"}`, server.URL, oddContext)
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -276,27 +285,49 @@ func TestList_Healthy(t *testing.T) {
 // rows has seen the row of a node.
 type rows struct {
 	bytes.Buffer
-	seen chan struct{}
+	seen  chan struct{}
+	first chan struct{} // closed then
+	once  sync.Once
 }
 
-func (r *rows) Write(text []byte) (int, error) {
+func (r *rows) Write(text []byte) (n int, err error) {
+	n, err = r.Buffer.Write(text)
 	if bytes.HasPrefix(text, []byte("win-")) {
+		r.once.Do(func() { close(r.first) })
 		r.seen <- struct{}{}
 	}
-	return r.Buffer.Write(text)
+	return n, err
 }
 
-// TestList_Fleet: of 200 nodes the rows come while one is silent. With the limits that the plugin has by itself, a person waits no
-// longer than 15 s for all.
+// TestList_Fleet: of 200 nodes the first row comes before the others have answered, and all others while one is silent. With the
+// limits that the plugin has by itself, the row of the silent one is the last.
 func TestList_Fleet(t *testing.T) {
 	const nodes = 200
 	s := newServer()
 	s.pods, s.nodes = nil, nil
-	out := &rows{seen: make(chan struct{}, nodes)}
+	var out *rows
+	var asked atomic.Int32
+	list := func(args ...string) error {
+		out = &rows{seen: make(chan struct{}, nodes), first: make(chan struct{})}
+		asked.Store(0)
+		cmd := newCommand()
+		cmd.SetArgs(args)
+		cmd.SetOut(out)
+		return cmd.ExecuteContext(t.Context())
+	}
 	for i := range nodes {
 		name := fmt.Sprint(i)
 		s.addPod(name)
-		s.programs[name] = says(`{"problems":[]}`)
+		s.programs[name] = func(ctx context.Context, args []string, in io.Reader, to, errs io.Writer) int {
+			if asked.Add(1) > 1 {
+				select {
+				case <-out.first:
+				case <-ctx.Done(): // which the list below would show
+					return 1
+				}
+			}
+			return says(`{"problems":[]}`)(ctx, args, in, to, errs)
+		}
 	}
 	s.programs["0"] = func(ctx context.Context, _ []string, _ io.Reader, _, _ io.Writer) int {
 		for range nodes - 1 { // the rows of all others
@@ -309,31 +340,163 @@ func TestList_Fleet(t *testing.T) {
 		return 3
 	}
 	s.config(t)
-	cmd := newCommand()
-	cmd.SetArgs([]string{"--timeout=1m"})
-	cmd.SetOut(out)
-	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 200 nodes") || strings.Contains(out.String(), "no answer within") {
+	if err := list("--timeout=1m"); err == nil || !strings.Contains(err.Error(), "1 of 200 nodes") || strings.Contains(out.String(), "no answer within") {
 		t.Errorf("got %v, %s", err, out)
 	}
 	if testing.Short() {
 		return
 	}
 	s.programs["0"] = func(ctx context.Context, _ []string, _ io.Reader, _, _ io.Writer) int { <-ctx.Done(); return 1 }
-	out = &rows{seen: make(chan struct{}, nodes)}
-	cmd = newCommand()
-	began := time.Now()
-	cmd.SetArgs([]string{})
-	cmd.SetOut(out)
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.ExecuteContext(t.Context()) }()
-	<-out.seen
-	first := time.Since(began)
-	err := <-ended
-	if took := time.Since(began); took > 15*time.Second || first > askTimeout/2 || err == nil || !strings.Contains(out.String(), "no answer within "+askTimeout.String()) {
-		t.Errorf("the first row after %v, all after %v: %v", first, took, err)
-	} else {
-		t.Logf("the first row after %v, all after %v", first, took)
+	err := list()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; err == nil || len(lines) != 1+nodes || !strings.HasPrefix(last, "win-0 ") || !strings.HasSuffix(last, "no answer within "+askTimeout.String()) {
+		t.Errorf("got %v, %s", err, out)
 	}
+}
+
+// TestRun_Formats: whatever flags the plugin has, scripts can read what a node prints, and sh its remedies.
+func TestRun_Formats(t *testing.T) {
+	newServer().config(t)
+	want := []string{"csi-proxy", "--context", oddContext, "--namespace", "kube-system", "ctl", "win-b", "disk", "online", "4"}
+	for format, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": func(text []byte, to any) error { return yaml.Unmarshal(text, to) }} {
+		for name, flags := range map[string][]string{"odd": {"--context", oddContext, "-n", "kube-system"}, "plain": {"--context=x", "-n=kube-system"}} {
+			text, _, err := run(t, append(flags, "node", "win-b", "-o", format)...)
+			var node struct {
+				Problems []struct{ Run, Advice string }
+			}
+			if err := errors.Join(err, read([]byte(text), &node)); err != nil || len(node.Problems) != 9 {
+				t.Errorf("%s, %s: %v, %+v", format, name, err, node)
+				continue
+			}
+			if name == "plain" {
+				if got, want := node.Problems[0].Run, "kubectl csi-proxy --context x --namespace kube-system ctl win-b disk online 4"; got != want {
+					t.Errorf("%s: got %s, want %s", format, got, want)
+				}
+				continue
+			}
+			printed, err := osexec.Command("sh", "-c", `kubectl() { printf '%s\n' "$@"; }; `+node.Problems[0].Run).Output()
+			if got := strings.Split(strings.TrimSpace(string(printed)), "\n"); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %s is %q, %v", format, node.Problems[0].Run, got, err)
+			}
+		}
+	}
+}
+
+// TestLines: text in quotes stays what it is.
+func TestLines(t *testing.T) {
+	const run = `kubectl csi-proxy --context 'a: "b" \ #<' ctl n `
+	for _, test := range []struct{ format, text, want string }{
+		{"", "run csi-proxyctl node\n", "run " + run + "node\n"},
+		{"json", `  "run": "csi-proxyctl node",` + "\n", `  "run": "kubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node",` + "\n"},
+		{"html", "<code>csi-proxyctl node</code>", "<code>kubectl csi-proxy --context &#39;a: &#34;b&#34; \\ #&lt;&#39; ctl n node</code>"},
+		{"yaml", "- text: csi-proxyctl is here\n", "- text: csi-proxyctl is here\n"},
+		{"yaml", "  - text: csi-proxyctl node\n", `  - text: 'kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
+		{"yaml", "  - 'a: csi-proxyctl node'\n", `  - 'a: kubectl csi-proxy --context ''a: "b" \ #<'' ctl n node'` + "\n"},
+		{"yaml", `- - "\tcsi-proxyctl node"`, `- - "\tkubectl csi-proxy --context 'a: \"b\" \\ #\u003c' ctl n node"`},
+	} {
+		var got strings.Builder
+		l := &lines{to: &got, run: run, format: test.format}
+		_, err := io.WriteString(l, test.text)
+		if err := errors.Join(err, l.Close()); err != nil || got.String() != test.want {
+			t.Errorf("%s: %s became %s, want %s, %v", test.format, test.text, &got, test.want, err)
+		}
+	}
+	for args, want := range map[string]string{
+		"": "", "-o json": "json", "--output=yaml x": "yaml", "-ojson": "json", "--yes -o json": "json", "--disk 3 -o json": "json", "--help -o json": "", "install -- -o json": "",
+	} {
+		if got := format(strings.Fields(args)); got != want {
+			t.Errorf("%s has the format %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestLines_Commands: each command of csi-proxyctl becomes one of the plugin, and prose stays.
+func TestLines_Commands(t *testing.T) {
+	names, err := osexec.Command(filepath.Join(programs, "csi-proxyctl"), "__complete", "").Output()
+	if err != nil || bytes.Count(names, []byte("\t")) < 10 {
+		t.Fatalf("%s, %v", names, err)
+	}
+	for line := range strings.Lines(string(names)) {
+		if name, _, ok := strings.Cut(line, "\t"); ok && (replaceCommands("'csi-proxyctl "+name+"'", "x ") == "'x "+name+"'") == (name == "web") {
+			t.Errorf("csi-proxyctl %s", name)
+		}
+	}
+	newServer().config(t)
+	out, _, _ := run(t, "doctor", "win-b") // it finds problems
+	for _, want := range []string{"server and csi-proxyctl are both devel\n", ", csi-proxyctl devel\n", "→ kubectl csi-proxy ctl win-b disk online 4\n", "only kubectl csi-proxy ctl win-b smb list --ask does"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %s", want, out)
+		}
+	}
+	if out, _, _ := run(t, "ctl", "win-b", "help", "disk"); !strings.Contains(out, `Use "kubectl csi-proxy ctl win-b disk [command] --help"`) {
+		t.Errorf("the help has no commands of the plugin: %s", out)
+	}
+}
+
+// shown is what a terminal gets of texts that a node writes.
+func shown(t *testing.T, texts ...string) string {
+	t.Helper()
+	var got strings.Builder
+	s := &screen{to: &got}
+	for _, text := range texts {
+		if n, err := io.WriteString(s, text); n != len(text) || err != nil {
+			t.Error(n, err)
+		}
+	}
+	return got.String()
+}
+
+// TestScreen: a terminal gets what draws, and nothing that it would answer or keep, however the text is cut.
+func TestScreen(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\r\n\tb\b\x07\x05\x0e\x00":                           "a\r\n\tb\b",
+		"é ▲ 丁 \U0001f600 ß\u0085\u009b6n\u202e":               "é ▲ 丁 \U0001f600 ß??6n?", // whose bytes have those of 8-bit controls
+		"\x9b6n \x90q\x9c \x9d0;t\x9c":                         "\ufffd6n \ufffdq\ufffd \ufffd0;t\ufffd",
+		"\x1b[1;31mred\x1b[m \x1b[38:2::1:2:3m":                "\x1b[1;31mred\x1b[m \x1b[38:2::1:2:3m",
+		"\x1b[H\x1b[2J\x1b[3;4H\x1b[K\x1b[5X\x1b[2d\x1b7\x1b8": "\x1b[H\x1b[2J\x1b[3;4H\x1b[K\x1b[5X\x1b[2d\x1b7\x1b8",
+		"\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l":              "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?7l",
+		"a\x1b[3Jb\x1bcd\x1b[!pe\x1b[4hf\x1b(0g":               "abdefg",  // forget the past, reset, insert, other letters
+		"a\x1b[cb\x1b[>cd\x1b[=0ce\x1b[6nf\x1b[?6ng\x1bZh":     "abdefgh", // who are you, where is the cursor
+		"a\x1b[21tb\x1b[?2026$pd\x1b[?ue\x1b[xf\x1b[>qg":       "abdefg",  // title, modes, keys, parameters, version
+		"a\x1b[?1000hb\x1b[?25;1003hd\x1b[?1004he\x1b[5i":      "abde",    // mouse, focus, printer
+		"a\x1b]0;title\ab\x1b]52;c;YQ==\x1b\\d\x1bP$qm\x1b\\e": "abde",    // title, clipboard, state
+		"a\x1b_x\x1b\\b\x1b^x\x1b\\d\x1bXx\x1b\\e":             "abde",
+		"a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\":            "alink",
+		"a\x1b]no end\nb\x1b[1\n2mc\x1b[1\x1b[32md":            "a\nb\n2mc\x1b[32md", // what is not complete ends
+		"\x1b[" + strings.Repeat("1;", longestSequence) + "m":  strings.Repeat("1;", longestSequence/2+1) + "m",
+		"\x1b": "", "\x1b[1": "", "\xe4\xb8": "",
+	} {
+		if got := shown(t, text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+		for i := range text {
+			if got := shown(t, text[:i], text[i:]); got != want {
+				t.Errorf("%q, cut at %d, became %q, want %q", text, i, got, want)
+			}
+		}
+	}
+}
+
+func FuzzScreen(f *testing.F) {
+	for _, seed := range []string{"é\x1b[1;31mred\x1b[m", "\x1b]0;t\a\x1bP\x1b\\\x9b6n", "\x1b[?1049h\x1b[?6n", "\xe4\xb8\x1b[\xc2\x9b"} {
+		f.Add(seed, uint(3))
+	}
+	f.Fuzz(func(t *testing.T, text string, at uint) {
+		got := shown(t, text)
+		at %= uint(len(text)) + 1
+		if cut := shown(t, text[:at], text[at:]); cut != got {
+			t.Errorf("%q, cut at %d, became %q, and else %q", text, at, cut, got)
+		}
+		text = strings.NewReplacer("\x1b", "", "\b", "", "\r", "").Replace(got)
+		if !utf8.ValidString(text) || printable(text) != text {
+			t.Errorf("got %q", got)
+		}
+		for _, sequence := range regexp.MustCompile("\x1b(\\[[^@-~]*.?|.?)").FindAllString(got, -1) {
+			if !harmless.MatchString(sequence) {
+				t.Errorf("%q became %q, with %q", text, got, sequence)
+			}
+		}
+	})
 }
 
 // TestRun: a command runs on the node that is named, with its arguments, flags included, and its exit code. What it prints can be
@@ -341,7 +504,7 @@ func TestList_Fleet(t *testing.T) {
 func TestRun(t *testing.T) {
 	config := newServer().config(t)
 	out, errs, err := run(t, "--kubeconfig", config, "doctor", "win-c", "-o", "json", "--log-file", `C:\a b\log`)
-	want := fmt.Sprintf(`["doctor" "-o" "json" "--log-file" "C:\\a b\\log"] no input`+"\n?]0;owned?do: kubectl csi-proxy --kubeconfig=%q ctl win-c disk online 4", config)
+	want := fmt.Sprintf(`["doctor" "-o" "json" "--log-file" "C:\\a b\\log"] no input`+"\n?]0;owned?do: kubectl csi-proxy --kubeconfig %s ctl win-c disk online 4", quoted(config))
 	if out != want || errs != "csi-proxyctl: no endpoint answers\n" || !errors.As(err, new(exitError)) {
 		t.Errorf("got %q, %q, %v, want %q", out, errs, err, want)
 	}

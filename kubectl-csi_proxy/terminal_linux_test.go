@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +59,30 @@ func TestTerminal(t *testing.T) {
 	}
 	if after, err := term.GetState(int(theirs.Fd())); errors.Join(stateErr, err) != nil || *after != *before {
 		t.Errorf("the terminal was %+v and is %+v, %v", before, after, err)
+	}
+}
+
+// TestScreen_Watch: of what 'csi-proxyctl watch' writes, only what it can do without is left out: tabs each 8 columns, which all
+// terminals have, names of keys that it does not use, and questions about what the terminal can do.
+func TestScreen_Watch(t *testing.T) {
+	ours, theirs := openTerminal(t)
+	program := osexec.Command(filepath.Join(programs, "csi-proxyctl"), "watch", "--count=2", "--interval=1s", "--endpoint-dir", programs)
+	program.Env = append(os.Environ(), "TERM=xterm-256color")
+	program.Stdin, program.Stdout = theirs, theirs
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var written strings.Builder
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&written, ours) // until the other end is closed
+	}()
+	err := errors.Join(program.Wait(), theirs.Close())
+	<-read
+	want := regexp.MustCompile(`\x1b\[(\?5W|\?2026\$p|\?2027\$p|>4(;2)?m|>1u|<1u|\?u)`).ReplaceAllString(written.String(), "")
+	if got := shown(t, written.String()); err != nil || got != want || !strings.Contains(got, "\x1b[?1049h") || !strings.Contains(got, "disk 4") {
+		t.Errorf("%q became %q, want %q, %v", &written, got, want, err)
 	}
 }
 

@@ -2,10 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"html"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/spf13/pflag"
 )
 
 // printable replaces what a terminal would obey rather than show. Names on a node can have any characters.
@@ -33,9 +38,10 @@ func (l *limited) Write(text []byte) (int, error) {
 
 // lines makes what a node prints printable, and its commands such as can be pasted here, line by line.
 type lines struct {
-	to   io.Writer
-	run  string // what 'csi-proxyctl ' becomes
-	rest []byte // of the last line
+	to     io.Writer
+	run    string // what 'csi-proxyctl ' becomes
+	format string // of what it prints, if any
+	rest   []byte // of the last line
 }
 
 // longestLine is more than a node prints as JSON.
@@ -49,10 +55,69 @@ func (l *lines) Write(text []byte) (int, error) {
 }
 
 func (l *lines) write(end int) error {
-	text := strings.ReplaceAll(string(l.rest[:end]), "\r\n", "\n")
+	var text strings.Builder
+	for line := range strings.Lines(printable(strings.ReplaceAll(string(l.rest[:end]), "\r\n", "\n"))) {
+		text.WriteString(l.paste(line))
+	}
 	l.rest = l.rest[end:]
-	_, err := io.WriteString(l.to, strings.ReplaceAll(printable(text), "csi-proxyctl ", l.run))
+	_, err := io.WriteString(l.to, text.String())
 	return err
+}
+
+// yamlValue is what stands before the value of a line, and the first character of that. csi-proxyctl writes each value as one line.
+var yamlValue = regexp.MustCompile(`^( *(?:- )*(?:[\w-]+: )?)(.)`)
+
+// paste replaces the commands of a line.
+func (l *lines) paste(line string) string {
+	run := l.run
+	switch l.format {
+	case "html":
+		run = html.EscapeString(run)
+	case "json":
+		run = inJSON(run)
+	case "yaml":
+		switch start := yamlValue.FindStringSubmatch(line); {
+		case start == nil:
+		case start[2] == `"`:
+			run = inJSON(run)
+		case start[2] == "'":
+			run = strings.ReplaceAll(run, "'", "''")
+		case commands.MatchString(line) && (strings.Contains(run, ": ") || strings.Contains(run, " #")): // which end a value without quotes
+			value := replaceCommands(strings.TrimSpace(line[len(start[1]):]), run)
+			return start[1] + "'" + strings.ReplaceAll(value, "'", "''") + "'\n"
+		}
+	}
+	return replaceCommands(line, run)
+}
+
+func inJSON(text string) string {
+	encoded, _ := json.Marshal(text) // cannot fail
+	return string(encoded[1 : len(encoded)-1])
+}
+
+// commands are those of csi-proxyctl, but for web, which is for a browser on the node. What else follows its name is prose.
+var commands = regexp.MustCompile(`csi-proxyctl ((completion|disk|doctor|fs|help|iscsi|node|service|sim|smb|support-bundle|system|versions|volume|watch)\b|--?[a-z]|\[)`)
+
+func replaceCommands(text, run string) string {
+	return commands.ReplaceAllStringFunc(text, func(command string) string { return run + strings.TrimPrefix(command, "csi-proxyctl ") })
+}
+
+// format returns the -o of arguments for csi-proxyctl, which checks the others.
+func format(args []string) (format string) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.Usage = func() {}
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.StringVarP(&format, "output", "o", "", "")
+	_ = flags.Parse(args)
+	return format
+}
+
+// quoted is a word of a command line. PowerShell reads it as sh does, unless it has a quote.
+func quoted(word string) string {
+	if regexp.MustCompile(`^[\w./:=-]+$`).MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Close writes a last line that does not end.

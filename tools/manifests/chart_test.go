@@ -2,6 +2,8 @@ package manifests
 
 import (
 	"bytes"
+	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,6 +278,63 @@ func TestAdmit(t *testing.T) {
 	}
 	if got := daemon(t, `metrics: {bind: node}`).InitContainers; len(got) > 0 {
 		t.Errorf("without addresses: %+v", got)
+	}
+}
+
+// TestAdmit_Addresses: the schema refuses what netsh would refuse while the pod starts all the same.
+func TestAdmit_Addresses(t *testing.T) {
+	c, err := Load(root)
+	must(t, err)
+	for address, wanted := range map[string]bool{
+		"10.0.0.0/8": true, "0.0.0.0/0": true, "255.255.255.255/32": true, "10.1.2.3": true, "10.0.0.1-10.0.0.99": true, "10.0.0.0/255.0.0.0": true,
+		"fd00::/8": true, "::/0": true, "::1": true, "fd00::1": true, "2001:db8:0:1:2:3:4:5/128": true, "fd00::1-fd00::9": true, "1::2:3:4:5:6:7": true, "1:2:3:4:5:6:7::": true,
+		"10.0.0.0/99": false, "10.0.0.0/33": false, "10.0.0.0/08": false, "10.0.0.0/-1": false, "256.0.0.1": false, "10.0.0.300": false, "10.0.0": false, "1.2.3.4.5": false, "01.2.3.4": false,
+		"10.0.0.1-": false, "10.0.0.1-9": false, "10.0.0.1-10.0.0.5/8": false, "10.0.0.1-fd00::1": false, "10.0.0.0/fd00::": false,
+		"fd00::/129": false, "fd00::/200": false, "fd00::/": false, "fd00:::1": false, "1:2:3": false, "1:2:3:4:5:6:7:8:9": false, "12345::": false, "1::2::3": false, "fd00::%1": false, "": false,
+	} {
+		_, err := Render(c, map[string]any{"metrics": map[string]any{"bind": "node", "admit": []any{address}}})
+		if (err == nil) != wanted || err != nil && !strings.Contains(strings.ReplaceAll(err.Error(), ".", "/"), "metrics/admit/0") {
+			t.Errorf("%q: %v", address, err)
+		}
+		prefix, netErr := netip.ParsePrefix(address)
+		if slash := strings.Contains(address, "/"); slash && !strings.Contains(address, "/255.") && (netErr == nil) != wanted {
+			t.Errorf("%q is %v, %v", address, prefix, netErr)
+		}
+	}
+}
+
+// TestAbsent: a value that is null, or that the release of an older chart does not have, is refused by the schema, or means that
+// there is none of it.
+func TestAbsent(t *testing.T) {
+	c, err := Load(root)
+	must(t, err)
+	accepted := map[string]bool{}
+	var try func(path string, values map[string]any)
+	try = func(path string, values map[string]any) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			value, at := values[name], strings.TrimPrefix(path+"."+name, ".")
+			delete(values, name)
+			if err := chartutil.ValidateAgainstSchema(c, c.Values); err == nil {
+				accepted[at] = true
+				if _, err := Render(c, nil); err != nil {
+					t.Errorf("without %s: %v", at, err)
+				}
+			}
+			values[name] = value
+			if inner, ok := value.(map[string]any); ok {
+				try(at, inner)
+			}
+		}
+	}
+	c.Values["metrics"].(map[string]any)["bind"] = "node"
+	for _, object := range []string{"serviceMonitor", "alerts", "dashboard"} {
+		c.Values["monitoring"].(map[string]any)[object].(map[string]any)["enabled"] = true
+	}
+	try("", c.Values)
+	for _, name := range []string{"plugin", "plugin.role", "metrics.admit", "monitoring.alerts.runbookURL"} {
+		if !accepted[name] {
+			t.Errorf("without %s the schema refuses the values of an older chart", name)
+		}
 	}
 }
 

@@ -103,17 +103,18 @@ func TestReadme_Scrape(t *testing.T) {
 }
 
 // TestReadme_Services: with the example for services, the port of each Windows node is scraped, with the same labels, and the
-// daemon listens there with the flag that stands beside it.
+// daemon listens there with the flag that stands beside it, whether the addresses of nodes are IPv4 or IPv6.
 func TestReadme_Services(t *testing.T) {
-	const file, flag, address = "deploy/README.md", "-metrics-bind-address=0.0.0.0:9761", "10.1.2.3:9761"
+	const file, flag = "deploy/README.md", "-metrics-bind-address=:9761"
 	_, rules := scrapeJob(t, file, "node")
-	for system, wanted := range map[string]bool{"windows": true, "linux": false} {
-		builder := labels.NewBuilder(labels.FromStrings(
-			"job", "csi-proxy", "__address__", "10.1.2.3:10250", "__meta_kubernetes_node_label_kubernetes_io_os", system,
-			"__meta_kubernetes_node_address_InternalIP", "10.1.2.3", "__meta_kubernetes_node_name", "win-1"))
-		kept := relabel.ProcessBuilder(builder, rules...)
-		if kept != wanted || kept && (builder.Get("node") != "win-1" || builder.Get("__address__") != address) {
-			t.Errorf("%s: kept is %v, labels %v", system, kept, builder.Labels())
+	for kubelet, address := range map[string]string{"10.1.2.3:10250": "10.1.2.3:9761", "[fd00::7]:10250": "[fd00::7]:9761", "[::1]:10250": "[::1]:9761"} {
+		for system, wanted := range map[string]bool{"windows": true, "linux": false} {
+			builder := labels.NewBuilder(labels.FromStrings(
+				"job", "csi-proxy", "__address__", kubelet, "__meta_kubernetes_node_label_kubernetes_io_os", system, "__meta_kubernetes_node_name", "win-1"))
+			kept := relabel.ProcessBuilder(builder, rules...)
+			if kept != wanted || kept && (builder.Get("node") != "win-1" || builder.Get("__address__") != address) {
+				t.Errorf("%s, %s: kept is %v, labels %v", kubelet, system, kept, builder.Labels())
+			}
 		}
 	}
 	if !strings.Contains(string(read(t, file)), "`"+flag+"`") {
