@@ -264,7 +264,8 @@ releasable:
 
 .PHONY: release-notes
 release-notes: ## Print what CHANGELOG.md says about VERSION=v1.4.0
-	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)' && printf '\nModules:\n\n' && sed 's/^/- /' tools/release/versions.txt
+	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)' && printf '\nModules:\n\n' && sed 's/^/- /' tools/release/versions.txt && \
+		printf '\nFrom `goproxy`, where it was unpacked:\n\n' && grep '^    export' docs/releasing.md
 
 # REMOTE=origin pushes the tags.
 REMOTE ?=
@@ -286,7 +287,7 @@ release: releasable resources ## Make the files of a release, VERSION=v1.4.0, in
 	done
 	$(Q)for platform in $(PLUGIN_PLATFORMS); do \
 		echo "build kubectl-csi_proxy ($$platform)"; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO_KUBECTL) build -trimpath -buildvcs=false -ldflags='-s -w' \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO_KUBECTL) build -trimpath -buildvcs=false -ldflags='-s -w -X main.stamped=$(VERSION)' \
 			-o '$(abspath $(DIST))'/plugin/$$(echo $$platform | tr / _)/ . || exit; \
 	done
 	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \

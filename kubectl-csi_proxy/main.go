@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+var stamped string // the version, set by the linker
+
 // runTimeout is more than csi-proxyctl takes by itself.
 const runTimeout = 3 * time.Minute
 
@@ -123,11 +125,11 @@ there can do everything on these nodes.`,
 		Use: "version", Short: "Print the version of this plugin; the list has those of the nodes", Args: cobra.NoArgs,
 		PersistentPreRun: func(*cobra.Command, []string) {}, // it needs no cluster
 		Run: func(cmd *cobra.Command, _ []string) {
-			version := "devel"
-			if info, ok := debug.ReadBuildInfo(); ok {
+			version := stamped
+			if info, ok := debug.ReadBuildInfo(); ok && version == "" {
 				version = info.Main.Version
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "kubectl csi-proxy", version)
+			fmt.Fprintln(cmd.OutOrStdout(), "kubectl csi-proxy", cmp.Or(version, "devel"))
 		},
 	})
 	return root

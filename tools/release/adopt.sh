@@ -47,7 +47,8 @@ part "a driver gets the mounter"
 go test -c -tags=drivers -o "$work/ported.test" ./v2/test/drivers/ported
 machines="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
 cd "$work"
-eval "$(shown export docs/releasing.md | sed "s@https:.*@$machines@")"
+export GOPROXY=$machines
+eval "$(shown export docs/releasing.md)"
 export GODEBUG=goindex=0 # which is kept by version, and ours change
 export GOMODCACHE=$root/bin/adopt GOWORK=off GOFLAGS="-trimpath -modcacherw" GOBIN=$work/bin
 rm -rf "$GOMODCACHE"/{,cache/download/}github.com/{kubernetes-csi/csi-proxy*,\!o\!w\!n\!e\!r}
@@ -68,8 +69,9 @@ part "programs are installed"
 eval "$(shown 'go install ' docs/releasing.md)"
 "$GOBIN/csi-proxyctl" --version | grep -F "$version"
 
-part "go.mod and go.sum of the modules are tidy"
+part "go.mod and go.sum of the modules are tidy, and the examples build beside them"
 for line in "${versions[@]}"; do go -C "$work/source/${line% *}" mod tidy -diff; done
+go -C "$work/source/examples" vet ./...
 
 part "ported drivers get the mounter, and are built for Windows"
 (cd "$root/v2/test/drivers/ported" && "$work/ported.test" -test.run='^TestAdopt$' -test.v -mounter="$(sed -n 's@^mounter @@p' "$root/tools/release/versions.txt")")
@@ -81,7 +83,7 @@ export GOPROXY=$machines GOPRIVATE=github.com/OWNER
 unset GONOSUMDB
 driver fork
 for line in "${versions[@]}"; do
-	case $line in v2/cmd*|*/mountertest*) go mod edit -replace "$ours/${line% *}=github.com/OWNER/csi-proxy/${line/ /@}" ;; esac
+	case $line in v2/cmd*|*/mountertest*) go mod edit -replace "$ours/${line/ /@}=github.com/OWNER/csi-proxy/${line/ /@}" ;; esac
 done
 eval "$(shown 'go mod ' docs/releasing.md)"
 go test -count=1 ./...

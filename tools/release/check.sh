@@ -19,6 +19,9 @@ fail() { echo "release: $*" >&2; exit 1; }
 hint="; to make files that are not published, run 'make release UNRELEASED=1'"
 changed=$(git status --porcelain 2>&1) || fail "$changed$hint"
 [ -z "$changed" ] || fail "the source has uncommitted changes, for example '$(head -n 1 <<<"${changed:3}")'; commit them$hint"
+# What only settings of this clone ignore would be in the modules that others get.
+hidden=$(cut -d' ' -f1 tools/release/versions.txt | xargs git ls-files --others --exclude-per-directory=.gitignore --)
+[ -z "$hidden" ] || fail "git ignores '$(head -n 1 <<<"$hidden")' here only; remove it, or name it in .gitignore$hint"
 programs=$(sed -n 's@^v2/cmd @@p' tools/release/versions.txt)
 [ "$1" = "$programs" ] || fail "tools/release/versions.txt has $programs for v2/cmd, whose version the programs have, not $1$hint"
 "$(dirname "$0")/notes.sh" "$1" >/dev/null

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 	"golang.org/x/mod/sumdb/dirhash"
 	"golang.org/x/mod/zip"
 )
@@ -73,7 +74,9 @@ func (r *release) goproxy(tag bool) error {
 			}
 		}
 		var packed bytes.Buffer
-		open := func(name string) (io.ReadCloser, error) { return fstest.MapFS(files).Open(strings.TrimPrefix(name, prefix)) }
+		open := func(name string) (io.ReadCloser, error) {
+			return fstest.MapFS(files).Open(strings.TrimPrefix(name, prefix))
+		}
 		whole, hashErr := dirhash.Hash1(names, open)
 		mod, modErr := dirhash.Hash1([]string{"go.mod"}, open)
 		if err := errors.Join(err, zip.Create(&packed, m, listed), hashErr, modErr); err != nil {
@@ -87,9 +90,39 @@ func (r *release) goproxy(tag bool) error {
 			proxy.add(path.Join("goproxy", m.Path, "@v", suffix), 0o644, []byte(content), r.date)
 		}
 	}
+	if tag {
+		if err := r.requireVersions("examples", "v2/test"); err != nil {
+			return err
+		}
+	}
 	return errors.Join(os.RemoveAll(filepath.Join(r.dist, "goproxy")), os.CopyFS(r.dist, fstest.MapFS(proxy)),
 		r.write(r.name("_goproxy.tar.gz"))(proxy.tarGzip()),
 		r.write("versions.txt")(os.ReadFile(filepath.Join(r.source, versionsFile))))
+}
+
+// requireVersions makes modules that have no version themselves require those of the others, which they go on to replace.
+func (r *release) requireVersions(dirs ...string) error {
+	for _, dir := range dirs {
+		name := filepath.Join(r.source, dir, "go.mod")
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		mod, err := modfile.Parse(name, text, nil)
+		if err != nil {
+			return err
+		}
+		for _, required := range mod.Require {
+			if version := r.versionOf(required.Mod.Path); version != "(devel)" {
+				_ = mod.AddRequire(required.Mod.Path, version) // it never fails
+			}
+		}
+		text, _ = mod.Format()                                  // it never fails
+		if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // the directory is a flag
+			return err
+		}
+	}
+	return nil
 }
 
 // moduleFiles returns the files of a module: those of its directory that git does not ignore, with the requirements that others
@@ -135,6 +168,9 @@ func (r *release) moduleFiles(dir string, ours map[module.Version]string) (tree,
 	}
 	for _, required := range mod.Require {
 		if version := r.versionOf(required.Mod.Path); version != "(devel)" {
+			if semver.Compare(version, required.Mod.Version) < 0 {
+				return nil, fmt.Errorf("versions.txt: %s requires %s, which is newer than %s", dir, required.Mod, version)
+			}
 			_, _ = mod.AddRequire(required.Mod.Path, version), mod.DropReplace(required.Mod.Path, "") // which never fail
 			maps.DeleteFunc(sums, func(m module.Version, _ string) bool { return m.Path == required.Mod.Path })
 			for _, m := range []module.Version{{Path: required.Mod.Path, Version: version}, {Path: required.Mod.Path, Version: version + "/go.mod"}} {

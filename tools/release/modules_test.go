@@ -20,6 +20,7 @@ func TestGoproxy(t *testing.T) {
 		"m/go.mod": "module " + ourModules + "m\n\ngo 1.25.0\n", "m/go.sum": "", "m/m.go": "package m\n", "m/bin": "", "m/p/gen.syso": "", "m/p/p.go": "package p\n", "m/m.test": "",
 		"m/n/go.mod": "module " + ourModules + "m/n\n\ngo 1.25.0\n\nrequire (\n\texample.com/x v1.0.0\n\t" + ourModules + "m v0.0.0-00010101000000-000000000000 // indirect\n)\n\nreplace " + ourModules + "m => ../\n",
 		"m/n/go.sum": "example.com/x v0.9.0/go.mod h1:a=\nexample.com/x v0.10.0/go.mod h1:b=\n", "m/n/LICENSE": "another's",
+		"examples/go.mod": "module example\n\nrequire " + ourModules + "m v0.0.1\n\nreplace " + ourModules + "m => ../m\n", "v2/test/go.mod": "module test\n",
 	} {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(source, name)), 0o755))
 		writeFile(t, filepath.Join(source, name), []byte(content))
@@ -51,6 +52,9 @@ func TestGoproxy(t *testing.T) {
 	if diff := cmp.Diff(want, string(readFile(t, filepath.Join(source, "m/n/go.mod")))); diff != "" {
 		t.Errorf("go.mod (-want +got):\n%s", diff)
 	}
+	if example := string(readFile(t, filepath.Join(source, "examples/go.mod"))); !strings.Contains(example, "m v0.1.0\n") || !strings.Contains(example, "=> ../m") {
+		t.Errorf("examples do not build beside what is tagged: %s", example)
+	}
 	var order []string
 	for line := range strings.Lines(string(readFile(t, filepath.Join(source, "m/n/go.sum")))) {
 		order = append(order, strings.Join(strings.Fields(line)[:2], " "))
@@ -65,6 +69,7 @@ func TestGoproxy(t *testing.T) {
 		}
 	}
 	refused("m/n does not follow", modules[1], modules[0])
+	refused("v0.1.0, which is newer than v0.0.9", module.Version{Path: modules[0].Path, Version: "v0.0.9"}, modules[1])
 	writeFile(t, filepath.Join(source, "m/n/go.mod"), []byte("module m\n\nreplace example.com/x => ../x\n"))
 	refused("replaces example.com/x", modules...)
 }

@@ -41,6 +41,7 @@ done
 for program in "$work"/again/build/"$(go env GOOS)_$(go env GOARCH)"/*; do
   "$program" --version | grep -F " $version (commit "
 done
+"$work/again/plugin/$(go env GOOS)_$(go env GOARCH)/kubectl-csi_proxy" version | grep -F " $version"
 
 image=$work/again/csi-proxy_${version}_image.tar
 bin/tools/crane validate --tarball "$image"

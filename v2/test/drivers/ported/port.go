@@ -216,7 +216,11 @@ func (t *tree) adopt(ctx context.Context, released string) error {
 	if err := t.goCommand(ctx, nil, "mod", "edit", "-dropreplace=github.com/kubernetes-csi/csi-proxy/v2", mod); err != nil {
 		return err
 	}
-	return t.goCommand(ctx, nil, "get", "-modfile="+mod, "github.com/kubernetes-csi/csi-proxy/mounter@"+released)
+	return t.get(ctx, "mounter@"+released)
+}
+
+func (t *tree) get(ctx context.Context, module string) error {
+	return t.goCommand(ctx, nil, "get", "-modfile="+filepath.Join(t.dir, "go.mod"), "github.com/kubernetes-csi/csi-proxy/"+module)
 }
 
 // raised returns the requirements in the go.mod of the port that the driver's does not have.
