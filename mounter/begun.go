@@ -59,6 +59,15 @@ func (m *Mounter) begin(ctx context.Context, path string, source Source, readOnl
 	return err
 }
 
+// isReadOnlyYet reports how a volume is staged until a request has changed that, which pods can prevent.
+func (m *Mounter) isReadOnlyYet(ctx context.Context, path, there string, request StageRequest) bool {
+	if there == "" {
+		return request.ReadOnly
+	}
+	before, _ := m.recall(ctx, path) // checkFree has asked
+	return before.readOnly
+}
+
 // recall returns what begin has remembered, also in an earlier process.
 func (m *Mounter) recall(ctx context.Context, path string) (begun, error) {
 	if before, ok := m.begun.Load(pathKey(path)); ok {

@@ -128,7 +128,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
-	err = m.begin(ctx, path, s, request.ReadOnly)
+	err = m.begin(ctx, path, s, m.isReadOnlyYet(ctx, path, there, request))
 	unlock()
 	if err != nil {
 		return Staged{}, err
@@ -141,7 +141,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 		return Staged{}, err
 	}
 	staged, err := m.stageDisk(ctx, disk, s.disk(), path, there, request)
-	if failure.ClassOf(err) == failure.InUse { // the disk is not ours, and nothing will be unstaged
+	if failure.ClassOf(err) == failure.InUse && there == "" { // the disk is not ours, and nothing will be unstaged
 		if leaveErr := m.leave(ctx, s.Target, path, nil); leaveErr != nil {
 			klog.FromContext(ctx).Info("Target stays logged in", "target", s.Target, "reason", leaveErr.Error())
 		}
@@ -494,6 +494,10 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 		if user != "" || own != nil && *own == number {
 			continue
 		}
+		if at, ok := m.staging.Load(number); ok { // which may fail
+			user, silent = fmt.Sprintf("%s is being staged at %s", diskName(number), at), true
+			continue
+		}
 		if state, err := m.node.disks.GetDiskState(limited, &disk.GetDiskStateRequest{DiskNumber: number}); err == nil && !state.IsOnline {
 			continue // nothing of it is mounted; to find its volumes, all others would be asked
 		}
@@ -517,11 +521,13 @@ func (m *Mounter) userOf(ctx context.Context, sessions []nodeapi.Session, path s
 const (
 	// leavePause is from one attempt to log out to the next.
 	leavePause = time.Minute
+	// leaveLimit is for one attempt: calls about the target wait for it.
+	leaveLimit = 10 * time.Second
 	// noPath is where no volume is staged.
 	noPath = "."
 )
 
-// leaveLater logs out of a target again and again, until its disks say where they are mounted: no call of a driver asks again.
+// leaveLater logs out of a target again and again, until it is known what uses its disks: no call of a driver asks again.
 func (m *Mounter) leaveLater(ctx context.Context, target string) {
 	if _, waits := m.leaving.LoadOrStore(strings.ToLower(target), true); waits {
 		return
@@ -532,7 +538,7 @@ func (m *Mounter) leaveLater(ctx context.Context, target string) {
 		if m.closed.Load() {
 			return
 		}
-		limited, cancel := context.WithTimeout(ctx, leavePause)
+		limited, cancel := context.WithTimeout(ctx, leaveLimit)
 		defer cancel()
 		if err := m.leave(limited, target, noPath, nil); err != nil {
 			klog.FromContext(ctx).Info("Could not log out of a target that nothing may use", "target", target, "err", err)

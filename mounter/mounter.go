@@ -22,6 +22,7 @@ package mounter
 
 import (
 	"context"
+	"hash/maphash"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -33,14 +34,16 @@ import (
 
 // Mounter mounts volumes on a node. It is safe for concurrent use. Close ends its connections.
 type Mounter struct {
-	node   *node
-	mode   Mode
-	locks  *locks
-	closed *atomic.Bool
-	links  *links
-	mutual *mutualSecret
-	begun  *sync.Map // by path
-	late   *sync.Map // since when a disk could not go offline, by path
+	node    *node
+	mode    Mode
+	locks   *locks
+	closed  *atomic.Bool
+	links   *links
+	mutual  *mutualSecret
+	refused *refusals
+	begun   *sync.Map // by path
+	staging *sync.Map // paths, by the number of the disk that Stage is mounting
+	late    *sync.Map // since when a disk could not go offline, by path
 	// leaving are the targets that are logged out of later.
 	leaving *sync.Map
 	// ignored are the options and file systems of Linux that the log has.
@@ -67,7 +70,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, begun: &sync.Map{}, late: &sync.Map{}, leaving: &sync.Map{}, ignored: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, closed: &atomic.Bool{}, links: &links{}, mutual: &mutualSecret{}, refused: &refusals{seed: maphash.MakeSeed()}, begun: &sync.Map{}, staging: &sync.Map{}, late: &sync.Map{}, leaving: &sync.Map{}, ignored: &sync.Map{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode returns how the Mounter works: Library or Daemon.

@@ -83,13 +83,21 @@ func (m *Mounter) heal(ctx context.Context, staging string, share SMB) error {
 	if live || ctx.Err() != nil {
 		return err
 	}
-	if at, entryErr := m.entryAt(ctx, staging); entryErr != nil || at.kind != fsapi.LinkEntry { // Stage has not been here, or Unstage has
+	share.Remote = shareName(share.Remote)
+	switch at, entryErr := m.entryAt(ctx, staging); {
+	case entryErr != nil || at.kind != fsapi.LinkEntry: // Stage has not been here, or Unstage has
 		return m.checkStaged(ctx, staging)
+	case !at.guessed && pathKey(at.target) != pathKey(share.Remote):
+		return newError(failure.Exists, "look at", staging, "%s is staged there, not %s", at.target, share.Remote)
+	}
+	if err := m.refused.check(share); err != nil {
+		return err
 	}
 	klog.FromContext(ctx).Info("Connecting a share again", "remote", share.Remote, "path", staging, "err", err)
 	limited, cancel := context.WithTimeout(ctx, healLimit)
 	defer cancel()
-	err = m.stageShare(limited, staging, share)
+	err = m.node.mapShare(limited, share, staging)
+	m.refused.note(share, err)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return newError(failure.Unavailable, "connect share", share.Remote, "the server does not answer; try again")
 	}

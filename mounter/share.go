@@ -3,8 +3,11 @@ package mounter
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"io/fs"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -14,7 +17,7 @@ import (
 // stageShare connects a share and links the path to it. The link's path is locked; CSI Proxy orders
 // calls about one server itself.
 func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error {
-	share.Remote = strings.TrimRight(strings.ReplaceAll(share.Remote, "/", `\`), `\`)
+	share.Remote = shareName(share.Remote)
 	klog.FromContext(ctx).V(4).Info("Staging share", "remote", share.Remote, "path", path)
 	if dir, ok := parent(path); ok {
 		if err := m.node.makeDir(ctx, dir); err != nil {
@@ -28,6 +31,9 @@ func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error 
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	if at, entryErr := m.entryAt(ctx, path); entryErr == nil && pathKey(at.target) == pathKey(share.Remote) {
+		return err // it is the mapping that exists, and does not work
+	}
 	// The kubelet makes an empty folder at the staging path, and a link may lead nowhere any more.
 	if cleared, clearErr := m.clearForLink(ctx, path); clearErr != nil {
 		return clearErr
@@ -35,6 +41,49 @@ func (m *Mounter) stageShare(ctx context.Context, path string, share SMB) error 
 		return newError(failure.Exists, "link", path, "it is a link or mount of another volume; unstage that volume first")
 	}
 	return m.node.mapShare(ctx, share, path)
+}
+
+// shareName returns a share as links have it.
+func shareName(remote string) string {
+	return strings.TrimRight(strings.ReplaceAll(remote, "/", `\`), `\`)
+}
+
+// refusals are the logins that servers have refused. Publish is repeated for each pod, and servers lock accounts.
+type refusals struct {
+	seed     maphash.Seed
+	byServer sync.Map // of refusal
+}
+
+type refusal struct {
+	login uint64
+	at    time.Time
+	text  string
+}
+
+// refusalPause is how long Publish does not try a login again that a server has refused.
+const refusalPause = 10 * time.Minute
+
+func (r *refusals) of(share SMB) (server string, login uint64) {
+	server, _, _ = strings.Cut(strings.TrimLeft(pathKey(share.Remote), `\`), `\`)
+	return server, maphash.String(r.seed, share.Username+"\x00"+share.Password)
+}
+
+func (r *refusals) check(share SMB) error {
+	server, login := r.of(share)
+	value, _ := r.byServer.Load(server)
+	last, known := value.(refusal)
+	if !known || last.login != login || time.Since(last.at) >= refusalPause {
+		return nil
+	}
+	return newError(failure.Denied, "connect share", share.Remote, "%s; this login is not tried again for %s, so that its account is not locked",
+		last.text, (refusalPause - time.Since(last.at)).Round(time.Second))
+}
+
+func (r *refusals) note(share SMB, err error) {
+	server, login := r.of(share)
+	if code, _ := failure.WindowsCode(err); failure.ClassOf(err) == failure.Denied && code != errorAccessDenied {
+		r.byServer.Store(server, refusal{login, time.Now(), failure.Message(err)})
+	}
 }
 
 // clearForLink removes an empty folder or a link that leads nowhere, to make room for a link. It

@@ -118,6 +118,8 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 		return Staged{}, err
 	}
 	defer unlock()
+	m.staging.Store(number, path)
+	defer m.staging.Delete(number)
 	if there != "" {
 		switch on, err := m.node.diskOf(ctx, there); {
 		case errors.Is(err, fs.ErrNotExist): // it is replaced
@@ -133,7 +135,7 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	if _, ok := source.(Disk); ok {
 		source = disk.source(source)
 	}
-	if err := m.begin(ctx, path, source, request.ReadOnly); err != nil {
+	if err := m.begin(ctx, path, source, m.isReadOnlyYet(ctx, path, there, request)); err != nil {
 		return Staged{}, err
 	}
 	id, err := m.prepare(ctx, disk, path, there, request)
@@ -141,6 +143,9 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 		if failure.ClassOf(err) == failure.InUse && there == "" { // the disk is not ours
 			m.drop(ctx, path)
 		}
+		return Staged{}, err
+	}
+	if err := m.begin(ctx, path, source, request.ReadOnly); err != nil {
 		return Staged{}, err
 	}
 	if err := m.clearPath(ctx, path, id); err != nil {

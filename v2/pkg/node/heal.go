@@ -125,7 +125,7 @@ func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
 	defer unlock()
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, healLimit, 3))
 	defer cancel()
-	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m), gone: map[linkIdentity]absence{}, firsts: map[string]*firstOpen{}}
+	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m), gone: map[linkIdentity]absence{}, firsts: map[string]*known[struct{}]{}}
 	result, err := h.run(limited)
 	if err == nil {
 		err = ctx.Err()
@@ -148,7 +148,7 @@ type healing struct {
 	retryAfter time.Duration
 
 	mu     sync.Mutex
-	firsts map[string]*firstOpen // by server
+	firsts map[string]*known[struct{}] // by server
 }
 
 func (h *healing) run(ctx context.Context) (*Healing, error) {

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
@@ -81,27 +80,22 @@ func (h *healing) checkAgain(ctx context.Context, link *stagingLink) checkResult
 	return h.check(ctx, link, state, h.openShare)
 }
 
-// firstOpen is the first share of a server that was opened.
-type firstOpen struct {
-	sync.Once
-	err error
-}
-
 // openOnce opens shares of a server until it refuses the account, which it may lock after a few.
-func (h *healing) openOnce(ctx context.Context, link *stagingLink) (err error) {
+func (h *healing) openOnce(ctx context.Context, link *stagingLink) error {
 	h.mu.Lock()
 	first := h.firsts[link.remote.Server()]
 	if first == nil {
-		first = &firstOpen{}
+		first = &known[struct{}]{}
 		h.firsts[link.remote.Server()] = first
 	}
 	h.mu.Unlock()
-	is := false
-	first.Do(func() {
-		is, first.err = true, h.openShare(ctx, link)
+	isFirst := false
+	_, err := first.get(ctx, func() (struct{}, error) {
+		isFirst = true
+		return struct{}{}, h.openShare(ctx, link)
 	})
-	if is || winerr.CodeOf(first.err).RefusesAccount() {
-		return first.err
+	if isFirst || winerr.CodeOf(err).RefusesAccount() {
+		return err
 	}
 	return h.openShare(ctx, link)
 }

@@ -17,19 +17,33 @@ type remembering struct {
 	paths  map[win.VolumeID]*known[[]string]
 }
 
-// known is an answer that is asked for once.
+// known is an answer that is asked for once. Who waits for it gives up when its own context ends.
 type known[T any] struct {
-	once  sync.Once
+	mu    sync.Mutex
+	done  chan struct{} // closed when value and err are there
 	value T
 	err   error
 }
 
-func (k *known[T]) get(ask func() (T, error)) (T, error) {
-	k.once.Do(func() {
+func (k *known[T]) get(ctx context.Context, ask func() (T, error)) (T, error) {
+	k.mu.Lock()
+	isFirst := k.done == nil
+	if isFirst {
+		k.done = make(chan struct{})
+	}
+	k.mu.Unlock()
+	if isFirst {
+		defer close(k.done)
 		k.err = context.Canceled // of a panic
 		k.value, k.err = ask()
-	})
-	return k.value, k.err
+		return k.value, k.err
+	}
+	select {
+	case <-k.done:
+		return k.value, k.err
+	case <-ctx.Done():
+		return *new(T), ctx.Err()
+	}
 }
 
 func (r *remembering) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
@@ -42,9 +56,9 @@ func (r *remembering) VolumePaths(ctx context.Context, id win.VolumeID) ([]strin
 	}
 	paths := r.paths[id]
 	r.mu.Unlock()
-	return paths.get(func() ([]string, error) { return r.Machine.VolumePaths(ctx, id) })
+	return paths.get(ctx, func() ([]string, error) { return r.Machine.VolumePaths(ctx, id) })
 }
 
 func (r *remembering) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
-	return r.system.get(func() ([]win.VolumeID, error) { return r.Machine.SystemVolumes(ctx) })
+	return r.system.get(ctx, func() ([]win.VolumeID, error) { return r.Machine.SystemVolumes(ctx) })
 }

@@ -52,8 +52,10 @@ func (l *lookup) allSessions(ctx context.Context) (all []Session, failed []strin
 // portals returns the addresses of portals. Without any, it asks for those of the target; that one is unknown is no problem.
 func (l *lookup) portals(ctx context.Context, target string, known ...win.TargetPortal) (addresses []string) {
 	known = slices.DeleteFunc(slices.Clone(known), func(p win.TargetPortal) bool { return p.Address == "" })
-	if len(known) == 0 {
-		known, _ = l.m.ReportTargetPortals(ctx, target)
+	if len(known) == 0 && l.describes { // another target must not wait for this one
+		limited, cancel := context.WithTimeout(ctx, l.objectTime(ctx))
+		known, _ = l.m.ReportTargetPortals(limited, target)
+		cancel()
 	}
 	for _, p := range known {
 		if text := p.String(); !slices.Contains(addresses, text) {
