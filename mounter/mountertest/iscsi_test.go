@@ -390,6 +390,47 @@ func TestISCSI_SilentNeighbour(t *testing.T) {
 	}
 }
 
+// TestISCSI_SlowNeighbour: the attempt to log out later does not take a disk away that is being staged as a Disk.
+func TestISCSI_SlowNeighbour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, mounter.Library, targetNode())
+		defer k.Close()
+		silent, err := k.stageLUN(staging2, lun(7, portalA))
+		k.must(err)
+		_, err = k.stageLUN(staging, lun(3, portalA))
+		k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2}))
+		fault, err := k.node.Inject(winsim.Fault{Call: "DeviceNumber", Object: strings.TrimSuffix(silent.VolumeID, `\`), Delay: time.Hour})
+		k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+		fault.Remove()
+		slow, err := k.node.Inject(winsim.Fault{Call: "SetMountPoint", Delay: 90 * time.Second})
+		k.must(err)
+		k.must(second(k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{Adapter: iqn, LUN: "3"}})))
+		slow.Remove()
+		k.wantSessions("staged", "10.0.0.10:3260")
+		k.must(k.node.WriteFile(staging+`\file`, "text"))
+	})
+}
+
+// TestISCSI_StageAgain: a pod keeps its volume while Stage fails for it.
+func TestISCSI_StageAgain(t *testing.T) {
+	eachMode(t, targetNode, func(k *kit) {
+		request := mounter.StageRequest{Path: staging, Source: lun(3, portalA)}
+		k.must(second(k.Stage(k.ctx, request)), k.Publish(k.ctx, staging, target), k.node.WriteFile(target+`\file`, "text"))
+		readOnly := request
+		readOnly.ReadOnly = true
+		k.wantClass("read-only under a pod", second(k.Stage(k.ctx, readOnly)), failure.InUse, "published")
+		locked, err := k.node.Inject(winsim.Fault{Call: "FileSystem", Error: 0x80310000}) // FVE_E_LOCKED_VOLUME
+		k.must(err)
+		k.wantClass("a locked volume", second(k.Stage(k.ctx, request)), failure.InUse)
+		locked.Remove()
+		k.wantSessions("after both", "10.0.0.10:3260")
+		if got, err := k.node.ReadFile(target + `\file`); got != "text" || err != nil {
+			k.t.Errorf("the pod reads %q, %v", got, err)
+		}
+		k.must(second(k.Stage(k.ctx, request)))
+	})
+}
+
 // TestISCSI_Open: while a program has a file open, Unstage fails and changes nothing that a repetition needs.
 func TestISCSI_Open(t *testing.T) {
 	eachMode(t, targetNode, func(k *kit) {

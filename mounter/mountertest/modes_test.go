@@ -537,6 +537,29 @@ var cases = map[string]struct {
 		k.must(err)
 		return content, dead
 	}, want: want{failure.Denied, "password is wrong"}},
+	"publish a share that Windows does not map": {answers: "data", run: func(k *kit) (any, error) {
+		k.must(publishShare(k))
+		k.node.Reboot()
+		k.restart()
+		remembered, err := k.node.Inject(winsim.Fault{Call: "CreateSMBMapping", Error: 1202}) // ERROR_DEVICE_ALREADY_REMEMBERED
+		k.must(err)
+		refused := k.Publish(k.ctx, staging, target, csiShare)
+		remembered.Remove()
+		k.must(k.Publish(k.ctx, staging, target, csiShare))
+		content, err := k.node.ReadFile(target + `\precious`)
+		k.must(err)
+		return content, refused
+	}, want: want{failure.Exists, `\\files\data`}},
+	"publish another share than is staged": {answers: "data", run: func(k *kit) (any, error) {
+		k.must(publishShare(k))
+		k.node.Reboot()
+		k.restart()
+		other := k.Publish(k.ctx, staging, target+"2", mounter.SMB{Remote: `\\files\more`, Username: "csi", Password: "csi-Pa55"})
+		k.must(k.Publish(k.ctx, staging, target, csiShare))
+		content, err := k.node.ReadFile(target + `\precious`)
+		k.must(err)
+		return content, other
+	}, want: want{failure.Exists, `\\files\data is staged there, not \\files\more`}},
 	"publish a share whose password was changed": {answers: "not allowed", run: func(k *kit) (any, error) {
 		k.must(publishShare(k))
 		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))

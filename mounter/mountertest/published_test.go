@@ -263,3 +263,29 @@ func TestPublish_Stuck(t *testing.T) {
 		k.wantClass("publish what is not staged", k.Publish(k.ctx, staging, target, csiShare), failure.InUse, "stage the volume first")
 	})
 }
+
+// TestPublish_RefusedLogin: Publish is repeated for each pod, also while it has an old password, and servers lock accounts.
+func TestPublish_RefusedLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, mounter.Library, blankNode())
+		defer k.Close()
+		k.must(publishShare(k), k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))
+		k.node.Reboot()
+		k.restart()
+		logins := func(share mounter.SMB, want failure.Class) int {
+			k.node.ResetCalls()
+			k.wantClass("publish", k.Publish(k.ctx, staging, target, share), want)
+			return k.node.Calls()["CreateSMBMapping"]
+		}
+		if first, again := logins(csiShare, failure.Denied), logins(csiShare, failure.Denied); first != 1 || again != 0 {
+			t.Errorf("%d logins, and %d more", first, again)
+		}
+		time.Sleep(10 * time.Minute) // of the clock of synctest
+		if later := logins(csiShare, failure.Denied); later != 1 {
+			t.Errorf("%d logins later", later)
+		}
+		share := csiShare
+		share.Password = "new"
+		logins(share, failure.None)
+	})
+}
