@@ -66,9 +66,13 @@ type healer struct {
 	mu     sync.Mutex
 	logged map[string]node.StaleMount
 	looked time.Time
+	tried  time.Time // also if it failed
 }
 
 func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
+	h.mu.Lock()
+	h.tried = time.Now()
+	h.mu.Unlock()
 	found, err := h.Node.Heal(ctx, o)
 	if err != nil {
 		return nil, err
@@ -88,17 +92,17 @@ func (h *healer) verdict(path string) (state, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := h.logged[path]
-	if age := time.Since(h.looked); found.Reason != "" && age >= 2*time.Minute {
-		found.Reason += fmt.Sprintf(", %d minutes ago", int(age.Minutes()))
+	if age := time.Since(h.looked).Truncate(healPause); found.Reason != "" && age > 0 { // the same at most looks
+		found.Reason += fmt.Sprintf(", more than %d minutes ago", int(age.Minutes()))
 	}
 	return string(found.State), found.Reason
 }
 
-// age is how long ago the last look was.
+// age is how long ago the last look began, also one that failed.
 func (h *healer) age() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return time.Since(h.looked)
+	return time.Since(h.tried)
 }
 
 func (h *healer) log(logger klog.Logger, found *node.Healing) {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +35,14 @@ type fileServer struct {
 	again  bool          // whether it was one with a problem
 	failed *node.Problem // the last answer, if it is about all shares
 	silent int           // questions without an answer, since the last answer
-	// refused are the mappings when the server refused the account; nil if it did not. Another question could lock it.
-	refused map[string]bool
+	// refused are the mappings when the server refused the account, by share; nil if it did not. Another question could lock it.
+	refused map[string]mapping
+}
+
+// mapping is what shows that a share was mapped again.
+type mapping struct {
+	works   bool
+	changes uint64
 }
 
 // fileShare is what opening a share has shown.
@@ -98,7 +103,7 @@ func (s *servers) ask(ctx context.Context, now time.Time, found *node.Descriptio
 // next returns the share to open, out of all that are mapped: the one that was not opened for longest, and each other time
 // one with a problem. It returns nil if no link uses one, or if a question would lock the account.
 func (s *fileServer) next(mapped []node.Share) *node.Share {
-	known, mappings := s.shares, map[string]bool{}
+	known, mappings := s.shares, map[string]mapping{}
 	s.shares = map[string]*fileShare{}
 	var used []node.Share
 	for _, share := range mapped {
@@ -107,8 +112,13 @@ func (s *fileServer) next(mapped []node.Share) *node.Share {
 			of = &fileShare{}
 		}
 		s.shares[share.Remote] = of
-		mappings[mappingOf(share)] = true
-		if len(share.Links) > 0 && !s.refused[mappingOf(share)] {
+		now := mapping{share.Status == "ok", share.Changes}
+		mappings[share.Remote] = now
+		was, refused := s.refused[share.Remote]
+		isAnother := was.changes != now.changes || now.works && !was.works // Windows changes other states while it tries to connect
+		if refused && !isAnother {
+			s.refused[share.Remote] = now
+		} else if len(share.Links) > 0 {
 			used = append(used, share)
 		}
 	}
@@ -132,12 +142,6 @@ func (s *fileServer) next(mapped []node.Share) *node.Share {
 	s.refused = mappings // until it answers
 	oldest := slices.MinFunc(used, func(a, b node.Share) int { return s.shares[a.Remote].asked.Compare(s.shares[b.Remote].asked) })
 	return &oldest
-}
-
-// mappingOf is different if a mapping is another one, or works again. Windows changes other states while it tries to
-// connect.
-func mappingOf(share node.Share) string {
-	return fmt.Sprint(share.Remote, share.Status == "ok", share.Changes)
 }
 
 func (s *fileServer) learn(now time.Time, remote string, answer *node.Problem) {

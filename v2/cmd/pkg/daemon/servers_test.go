@@ -277,3 +277,33 @@ func TestServers_RefusedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestServers_RefusedFlaps: an idle session that ends does not make its mapping a new one, for which the account is tried again.
+func TestServers_RefusedFlaps(t *testing.T) {
+	refusal := &node.Problem{Kind: node.Failure, WindowsCode: 1326}
+	s := &fileServer{shares: map[string]*fileShare{}}
+	share := node.Share{Remote: `\\nas\a`, Status: "ok", Links: []string{"a pod's"}}
+	asked := 0
+	look := func(status string, changes uint64) {
+		share.Status, share.Changes = status, changes
+		if s.next([]node.Share{share}) != nil {
+			asked++
+			s.learn(time.Time{}, share.Remote, refusal)
+		}
+	}
+	for range 5 {
+		look("ok", 1)
+		look("disconnected", 1)
+		look("disconnected", 1)
+	}
+	if asked != 5 { // once, and when it worked again
+		t.Errorf("asked %d times while the session ended four times", asked)
+	}
+	asked = 0
+	for range 5 {
+		look("disconnected", 1)
+	}
+	if look("disconnected", 2); asked != 1 {
+		t.Errorf("asked %d times after the share was mapped again", asked)
+	}
+}

@@ -96,6 +96,9 @@ func busOf(d *extensionv1.Disk) string {
 
 // join adds a problem with the same cause.
 func (p *Problem) join(q Problem) {
+	if len(p.Others) == 0 { // others share its slices
+		p.Affects, p.Pods, p.PVs = slices.Clone(p.Affects), slices.Clone(p.Pods), slices.Clone(p.PVs)
+	}
 	p.Others = append(p.Others, q.Object)
 	for _, name := range q.Affects {
 		if !slices.Contains(p.Affects, name) {

@@ -124,7 +124,7 @@ type Problem struct {
 	Others []Object `json:"others,omitempty"`
 	Of     string   `json:"of,omitempty"`
 	Text   string   `json:"text"`
-	// Cause is why nothing is known: silence, a Windows code or else failure; or the health of a disk. Other kinds have none.
+	// Cause is why nothing is known: silence, a Windows code or else failure; the health of a disk, or why a share does not open. Other kinds have none.
 	Cause string `json:"cause"`
 	// Since is when the daemon first saw it; nil if it has not yet, or does not look.
 	Since *time.Time `json:"since"`

@@ -378,7 +378,7 @@ func TestStorage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"disk 6: it cannot be read", "disk 4: offline: 2 paths lead to it; pods: 00000000-0000-4000-a000-000000000004",
-		`share \\archive\media: Windows says: disconnected`, "info shares: the daemon has not opened any yet", `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
+		`share \\archive\media: Windows says: disconnected`, "info shares: whether they open is not known", `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
 		"locked by BitLocker", `C:\ is 99% full`, "100% full",
 	} {
 		if n := strings.Count(text, want); n != 1 {

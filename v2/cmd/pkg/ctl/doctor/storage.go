@@ -73,7 +73,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 		opened = opened || s.Answers != nil || len(s.GetProblems()) > 0
 	}
 	if used && !opened {
-		r.skip("shares", "the daemon has not opened any yet: without -ask-shares and -metrics-storage, only csi-proxyctl smb list --ask does")
+		r.skip("shares", "whether they open is not known: the daemon opens one each minute, with -ask-shares and -metrics-storage; ask now: csi-proxyctl smb list --ask")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // Upgrade replaces the service's program: copy the new file beside the old one, stop, wait
 // until all endpoints are free, swap, start, and wait until every endpoint that answered
 // before answers again. If any of this fails, Upgrade puts the old program back, starts it, and
-// returns the cause. The new file may be where others can change it: only the copy is checked, and runs.
+// returns the cause. The new file may be where others can change it: only the copy, whose access list is checked, runs.
 //
 // A stopped service stays stopped, and Upgrade does not test its new program.
 func (i *Installer) Upgrade(ctx context.Context, file string) error {

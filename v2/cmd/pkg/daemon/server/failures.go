@@ -34,7 +34,13 @@ var looks = []string{"DescribeNode", "GetService", "ListDirectory", "PathExists"
 type Failures struct {
 	any atomic.Bool
 	mu  sync.Mutex
-	all []*extensionv1.FailedCall // the last one at the end
+	all []failure // the last one at the end
+}
+
+// failure is a call that has failed, at a time that no change of the clock moves.
+type failure struct {
+	*extensionv1.FailedCall
+	at time.Time
 }
 
 // note takes a call that has ended.
@@ -50,11 +56,11 @@ func (f *Failures) note(ctx context.Context, now time.Time, method string, reque
 	method = strings.TrimPrefix(method, "/")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil && !slices.ContainsFunc(f.all, func(c *extensionv1.FailedCall) bool { return c.Method == method }) {
+	if err == nil && !slices.ContainsFunc(f.all, func(c failure) bool { return c.Method == method }) {
 		return
 	}
-	call := &extensionv1.FailedCall{Unix: now.Unix(), Method: method, Request: fieldsOf(request), Code: code.String(), Times: 1}
-	if i := slices.IndexFunc(f.all, func(c *extensionv1.FailedCall) bool { return c.Method == method && c.Request == call.Request }); i >= 0 {
+	call := failure{&extensionv1.FailedCall{Unix: now.Unix(), Method: method, Request: fieldsOf(request), Code: code.String(), Times: 1}, now}
+	if i := slices.IndexFunc(f.all, func(c failure) bool { return c.Method == method && c.Request == call.Request }); i >= 0 {
 		call.Times += f.all[i].Times
 		f.all = slices.Delete(f.all, i, i+1)
 	}
@@ -75,9 +81,10 @@ func ofPeople(ctx context.Context) bool {
 func (f *Failures) List(now time.Time) (calls []*extensionv1.FailedCall) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = slices.DeleteFunc(f.all, func(c *extensionv1.FailedCall) bool { return now.Sub(time.Unix(c.Unix, 0)) > failureTime })
-	calls = slices.Clone(f.all)
-	slices.Reverse(calls)
+	f.all = slices.DeleteFunc(f.all, func(c failure) bool { return now.Sub(c.at) > failureTime })
+	for _, c := range slices.Backward(f.all) {
+		calls = append(calls, c.FailedCall)
+	}
 	return calls
 }
 
