@@ -24,29 +24,28 @@ func (c *cluster) bundle(ctx context.Context, node, name string, args []string) 
 	}
 	empty := true
 	defer func() {
-		if err = errors.Join(err, f.Close()); empty {
+		if err = both(err, f.Close()); empty {
 			_ = os.Remove(name)
 		}
 	}()
 	archive := zip.NewWriter(f)
 	failed := c.copyBundle(ctx, node, archive, args)
-	pods, err := c.pods(ctx, "spec.nodeName="+node)
-	if err != nil {
-		return errors.Join(failed, err)
-	}
+	pods, unknown := c.pods(ctx, "spec.nodeName="+node)
 	for i := range pods[node] {
 		if err := c.addPod(ctx, archive, &pods[node][i]); err != nil {
-			return errors.Join(failed, err)
+			return both(failed, err)
 		}
 	}
 	if err := archive.Close(); err != nil {
-		return err
+		return both(failed, err)
 	}
-	if empty = len(pods[node]) == 0; empty {
-		return failed
-	}
-	if failed != nil {
+	switch empty = failed != nil && len(pods[node]) == 0; {
+	case empty:
+		return both(failed, unknown)
+	case failed != nil:
 		return fmt.Errorf("%s has only what the cluster knows: %w", name, failed)
+	case unknown != nil:
+		return fmt.Errorf("%s has only what the node knows: %w", name, unknown)
 	}
 	fmt.Fprintln(c.err, "Wrote", name)
 	return nil
@@ -61,7 +60,7 @@ func (c *cluster) copyBundle(ctx context.Context, node string, to *zip.Writer, a
 	defer func() { _ = errors.Join(whole.Close(), os.Remove(whole.Name())) }()
 	s, done := c.plain(node, nil)
 	s.out = &limited{whole, 1 << 30}
-	if err := errors.Join(c.on(ctx, node, s, append([]string{"support-bundle", "--file=-"}, args...)...), done()); err != nil {
+	if err := both(c.on(ctx, node, s, append([]string{"support-bundle", "--file=-"}, args...)...), done()); err != nil {
 		return err
 	}
 	size, err := whole.Seek(0, io.SeekEnd)
@@ -73,9 +72,11 @@ func (c *cluster) copyBundle(ctx context.Context, node string, to *zip.Writer, a
 		return fmt.Errorf("node %s: its bundle is not an archive: %w", node, err)
 	}
 	for _, file := range from.File {
-		if !fs.ValidPath(file.Name) || strings.HasPrefix(file.Name, "cluster/") || strings.ContainsAny(file.Name, `\:`) {
-			return fmt.Errorf("node %s: its bundle has a file %q", node, file.Name)
+		if !fs.ValidPath(file.Name) || strings.HasPrefix(file.Name, "cluster/") || strings.ContainsAny(file.Name, "\\:\n\t") || printable(file.Name) != file.Name || !file.Mode().IsRegular() {
+			return fmt.Errorf("node %s: its bundle has a file %q (%s)", node, file.Name, file.Mode())
 		}
+		// Nothing else that a program obeys which unpacks it: permissions, and extra fields, which can have another name.
+		file.CreatorVersion, file.ExternalAttrs, file.Extra = 0, 0, nil
 		if err := to.Copy(file); err != nil {
 			return err
 		}
@@ -103,6 +104,9 @@ func (c *cluster) addPod(ctx context.Context, archive *zip.Writer, pod *corev1.P
 				for i := range containers {
 					containers[i].Env, containers[i].EnvFrom = nil, nil
 				}
+			}
+			for i := range shown.Spec.EphemeralContainers {
+				shown.Spec.EphemeralContainers[i].Env, shown.Spec.EphemeralContainers[i].EnvFrom = nil, nil
 			}
 			return json.MarshalIndent(shown, "", "  ")
 		}},

@@ -18,7 +18,7 @@ import (
 const (
 	// atOnce is how many nodes are asked at the same time.
 	atOnce = 50
-	// askTimeout is how long a node may take to answer, and listTimeout how long all may.
+	// askTimeout is how long a node may take to answer, and listTimeout how long what the API server knows may.
 	askTimeout  = 10 * time.Second
 	listTimeout = time.Minute
 )
@@ -59,16 +59,16 @@ func (c *cluster) list(ctx context.Context, o listOptions) error {
 	if o.format != "" && o.format != "json" {
 		return fmt.Errorf("-o %s is unknown; use json", o.format)
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	listing, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	pods, err := c.pods(ctx, "")
+	pods, err := c.pods(listing, "")
 	if err != nil {
 		return err
 	}
 	if len(pods) == 0 {
 		return fmt.Errorf("no pod of CSI Proxy in the namespace %s: it may run as a Windows service, or --namespace and --selector say where it is", c.namespace)
 	}
-	nodes, err := c.windowsNodes(ctx)
+	nodes, err := c.windowsNodes(listing)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (c *cluster) row(nodes []string, s *nodeState) {
 	case s.Error != "":
 		columns = []any{width, s.Node, "-", "?", "?", "?", short(s.Error)}
 	default:
-		columns = []any{width, s.Node, short(cmp.Or(s.Version, "-")), fmt.Sprint(*s.Problems), fmt.Sprint(len(s.PodsHurt)), cmp.Or(s.Severity, "-"), short(s.Worst)}
+		columns = []any{width, s.Node, short(cmp.Or(s.Version, "-")), fmt.Sprint(*s.Problems), fmt.Sprint(len(s.PodsHurt)), short(cmp.Or(s.Severity, "-")), short(s.Worst)}
 	}
 	fmt.Fprintln(c.out, strings.TrimRight(fmt.Sprintf("%-*s   %-12s   %-8s   %-9s   %-9s   %s", columns...), " "))
 }

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -32,14 +33,29 @@ const runTimeout = 3 * time.Minute
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := newCommand().ExecuteContext(ctx)
-	if failed := (exitError{}); errors.As(err, &failed) {
-		os.Exit(failed.code) // csi-proxyctl has said why
+	if code := exitCode(newCommand().ExecuteContext(ctx), os.Stderr); code != 0 {
+		os.Exit(code)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl csi-proxy:", err)
-		os.Exit(1)
+}
+
+// exitCode returns that of the plugin, and says why it fails if there is more to say than csi-proxyctl has said.
+func exitCode(err error, to io.Writer) int {
+	if err == nil {
+		return 0
 	}
+	failed := exitError{1}
+	if !errors.As(err, &failed) || err != error(failed) { //nolint:errorlint // with nothing around it
+		fmt.Fprintln(to, "kubectl csi-proxy:", err)
+	}
+	return failed.code
+}
+
+// both is errors.Join, but leaves one error as it is, for exitCode.
+func both(a, b error) error {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	return errors.Join(a, b)
 }
 
 func newCommand() *cobra.Command {
@@ -117,7 +133,7 @@ there can do everything on these nodes.`,
 					}
 				}
 				err = c.on(cmd.Context(), node, streams, command...)
-				return errors.Join(err, done())
+				return both(err, done())
 			},
 		}))
 	}

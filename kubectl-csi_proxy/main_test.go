@@ -40,6 +40,7 @@ type apiServer struct {
 	pods       []corev1.Pod
 	nodes      []string
 	hidesNodes bool
+	hidesPods  atomic.Bool
 	terminal   chan remotecommand.TerminalSize // of the last program that got one
 }
 
@@ -70,6 +71,10 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/api/v1/namespaces/kube-system/events":
 		answer = corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}, Items: []corev1.Event{{Message: "about " + r.FormValue("fieldSelector")}}}
 	default:
+		if s.hidesPods.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
 		list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 		for _, pod := range s.pods {
 			node, _ := strings.CutPrefix(r.FormValue("fieldSelector"), "spec.nodeName=")
@@ -102,15 +107,17 @@ func (s *apiServer) ExecInContainer(ctx context.Context, name, _, container stri
 
 // addPod adds a pod on the node win-NAME, as the DaemonSet of CSI Proxy makes it.
 func (s *apiServer) addPod(name string, changes ...func(*corev1.Pod)) {
+	secret := []corev1.EnvVar{{Name: "PASSWORD", Value: "csi-Pa55"}}
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kube-system", Name: "csi-proxy-" + name,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "csi-proxy", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName:        "win-" + name,
-			SecurityContext: &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}},
-			Containers:      []corev1.Container{{Name: "csi-proxy", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "csi-Pa55"}}}},
+			NodeName:            "win-" + name,
+			SecurityContext:     &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{HostProcess: new(true)}},
+			Containers:          []corev1.Container{{Name: "csi-proxy", Env: secret}},
+			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Env: secret}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
@@ -279,6 +286,10 @@ func TestList_Healthy(t *testing.T) {
 	}
 	if out, _, err := run(t, "--problems"); err != nil || strings.Count(out, "\n") != 1 {
 		t.Errorf("with --problems: %s, %v", out, err)
+	}
+	s.programs["a"] = says(`{"version":"v1\nwin-b","problems":[{"severity":"note\nwin-b\t","text":"a\nwin-b"}]}`)
+	if out, _, _ := run(t); strings.Count(out, "\n") != 2 || strings.Contains(out, "\t") {
+		t.Errorf("a node makes rows: %s", out)
 	}
 }
 
@@ -570,6 +581,41 @@ func TestTimeout(t *testing.T) {
 	if out, _, err := run(t, "--timeout", "100ms"); err == nil || !strings.Contains(out, "no answer within 100ms") {
 		t.Errorf("list: %s, %v", out, err)
 	}
+	s = newServer()
+	s.addPod("e")
+	s.programs["e"] = func(ctx context.Context, _ []string, _ io.Reader, out, errs io.Writer) int {
+		for ctx.Err() == nil {
+			if _, err := io.WriteString(io.MultiWriter(out, errs), "a line\nand a part"); err != nil {
+				break
+			}
+		}
+		return 1
+	}
+	s.config(t)
+	if out, errs, err := run(t, "--timeout", "200ms", "doctor", "win-e"); err == nil || !strings.Contains(out, "a line\n") || !strings.Contains(errs, "a line\n") {
+		t.Errorf("of a node that still prints: %d, %d, %v", len(out), len(errs), err)
+	}
+}
+
+// TestExitCode: what csi-proxyctl has not said, the plugin does.
+func TestExitCode(t *testing.T) {
+	full, ended := errors.New("disk full"), exitError{4}
+	for _, test := range []struct {
+		err  error
+		code int
+		said string
+	}{
+		{nil, 0, ""},
+		{both(ended, nil), 4, ""},
+		{both(nil, full), 1, "kubectl csi-proxy: disk full\n"},
+		{both(ended, full), 4, "kubectl csi-proxy: csi-proxyctl ended with exit code 4\ndisk full\n"},
+		{fmt.Errorf("it has a part: %w", ended), 4, "kubectl csi-proxy: it has a part: csi-proxyctl ended with exit code 4\n"},
+	} {
+		var said strings.Builder
+		if code := exitCode(test.err, &said); code != test.code || said.String() != test.said {
+			t.Errorf("%v: %d, %q", test.err, code, &said)
+		}
+	}
 }
 
 // TestSupportBundle: it has what the node has, and what only the cluster knows.
@@ -606,5 +652,73 @@ func TestSupportBundle(t *testing.T) {
 	_, _, err = run(t, "support-bundle", "-f", none, "win-x")
 	if _, missing := os.Stat(none); err == nil || missing == nil {
 		t.Errorf("of a node without a pod: %v, %v", err, missing)
+	}
+}
+
+// TestSupportBundle_PodGone: what the node has sent stays, although its pod ends meanwhile, or may not be listed any more.
+func TestSupportBundle_PodGone(t *testing.T) {
+	for name, gone := range map[string]func(*apiServer){
+		"":                             func(s *apiServer) { s.pods = nil },
+		"has only what the node knows": func(s *apiServer) { s.hidesPods.Store(true) },
+	} {
+		s := newServer()
+		s.addPod("f")
+		s.programs["f"] = func(_ context.Context, _ []string, _ io.Reader, out, _ io.Writer) int {
+			defer gone(s)
+			return sendArchive(out, &zip.FileHeader{Name: "node.json"})
+		}
+		s.config(t)
+		file := filepath.Join(t.TempDir(), "bundle.zip")
+		_, errs, err := run(t, "support-bundle", "-f", file, "win-f")
+		if (err == nil) != (name == "") || err == nil && !strings.Contains(errs, "Wrote "+file) || err != nil && !strings.Contains(err.Error(), file+" "+name) {
+			t.Errorf("%q: %s, %v", name, errs, err)
+		}
+		if archive, err := zip.OpenReader(file); err != nil || len(archive.File) != 1 || archive.Close() != nil {
+			t.Errorf("%q: %v, %v", name, archive, err)
+		}
+	}
+}
+
+// sendArchive sends one with a file, as a node does.
+func sendArchive(to io.Writer, file *zip.FileHeader) int {
+	archive := zip.NewWriter(to)
+	if _, err := archive.CreateHeader(file); errors.Join(err, archive.Close()) != nil {
+		return 1
+	}
+	return 0
+}
+
+// TestSupportBundle_Hostile: a node sends no files that would be elsewhere, or something else, after they are unpacked.
+func TestSupportBundle_Hostile(t *testing.T) {
+	s := newServer()
+	s.addPod("f")
+	s.config(t)
+	try := func(file *zip.FileHeader) (*zip.ReadCloser, error) {
+		s.programs["f"] = func(_ context.Context, _ []string, _ io.Reader, out, _ io.Writer) int { return sendArchive(out, file) }
+		to := filepath.Join(t.TempDir(), "bundle.zip")
+		_, _, err := run(t, "support-bundle", "-f", to, "win-f")
+		archive, readErr := zip.OpenReader(to)
+		if readErr != nil {
+			t.Fatal(err, readErr)
+		}
+		t.Cleanup(func() { _ = archive.Close() })
+		return archive, err
+	}
+	for _, name := range []string{"../a", "/a", "a/", `a\b`, "c:a", "cluster/x", "a\nb", "a\tb", "a\x1b[2J", "a\u202eb"} {
+		if archive, err := try(&zip.FileHeader{Name: name}); err == nil || !strings.Contains(err.Error(), "its bundle has a file") || len(archive.File) != 4 {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, mode := range []fs.FileMode{fs.ModeSymlink | 0o777, fs.ModeNamedPipe, fs.ModeDevice} {
+		file := &zip.FileHeader{Name: "a"}
+		file.SetMode(mode)
+		if archive, err := try(file); err == nil || !strings.Contains(err.Error(), "its bundle has a file") || len(archive.File) != 4 {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	file := &zip.FileHeader{Name: "a", Extra: []byte{0x75, 0x70, 6, 0, 1, 0x43, 0xbe, 0xb7, 0xe8, 'b'}} // another name: b
+	file.SetMode(fs.ModeSetuid | 0o777)
+	if archive, err := try(file); err != nil || archive.File[0].Mode() != 0o666 || len(archive.File[0].Extra) > 0 {
+		t.Errorf("got %v, %+v", err, archive.File[0])
 	}
 }

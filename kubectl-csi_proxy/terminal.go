@@ -91,12 +91,7 @@ func (s *screen) add(shown []byte, b byte) []byte {
 func (c *cluster) plain(node string, args []string) (streams, func() error) {
 	out := &lines{to: c.out, run: c.prefix(node), format: format(args)}
 	errs := &lines{to: c.err, run: out.run}
-	return streams{out: out, err: errs}, func() error {
-		if err := errs.Close(); err != nil {
-			return err
-		}
-		return out.Close()
-	}
+	return streams{out: out, err: errs}, func() error { return both(errs.Close(), out.Close()) }
 }
 
 // sizes are those that the terminal has here.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/spf13/pflag"
@@ -41,13 +42,21 @@ type lines struct {
 	to     io.Writer
 	run    string // what 'csi-proxyctl ' becomes
 	format string // of what it prints, if any
-	rest   []byte // of the last line
+
+	mu     sync.Mutex // a node that is late can still print while this is closed
+	rest   []byte     // of the last line
+	closed bool
 }
 
 // longestLine is more than a node prints as JSON.
 const longestLine = 64 << 20
 
 func (l *lines) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, io.ErrClosedPipe
+	}
 	if l.rest = append(l.rest, text...); len(l.rest) > longestLine {
 		return 0, errors.New("the node prints a line without an end")
 	}
@@ -120,8 +129,13 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// Close writes a last line that does not end.
-func (l *lines) Close() error { return l.write(len(l.rest)) }
+// Close writes a last line that does not end. Nothing follows it.
+func (l *lines) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.write(len(l.rest))
+}
 
 // short is one line that fits into a table.
 func short(text string) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
@@ -225,6 +226,27 @@ func TestMemory(t *testing.T) {
 	}
 	if account := daemon(t, "fullnameOverride: storage").ServiceAccountName; account != "storage" {
 		t.Errorf("fullnameOverride: %s", account)
+	}
+}
+
+// TestNames: alerts and notes are about what this release is called, where it is.
+func TestNames(t *testing.T) {
+	c, err := Load(root)
+	must(t, err)
+	values, err := chartutil.ReadValues([]byte(`{fullnameOverride: win, metrics: {bind: node}, monitoring: {alerts: {enabled: true}}}`))
+	must(t, err)
+	elsewhere := release
+	elsewhere.Namespace = "csi-proxy"
+	all, err := chartutil.ToRenderValues(c, values, elsewhere, chartutil.DefaultCapabilities)
+	must(t, err)
+	files, err := engine.Render(c, all)
+	must(t, err)
+	alerts, notes := files["csi-proxy/templates/alerts.yaml"], files["csi-proxy/templates/NOTES.txt"]
+	if !strings.Contains(alerts, `{namespace="csi-proxy", daemonset="win"}`) || strings.Count(alerts, "kubectl csi-proxy -n csi-proxy") != 3 || strings.Contains(alerts, "kube-system") {
+		t.Error(alerts)
+	}
+	if !strings.Contains(notes, "'kubectl csi-proxy -n csi-proxy' does") {
+		t.Error(notes)
 	}
 }
 
