@@ -133,7 +133,10 @@ func (h host) anotherOpens(ctx context.Context, share, except string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
 	return slices.ContainsFunc(h.state.links.of(share), func(known link) bool {
-		if winpath.Equal(known.path, except) || !h.leadsInto(ctx, known, share) {
+		if winpath.Equal(known.path, except) {
+			return false
+		}
+		if leads, _ := h.leadsInto(ctx, known, share); !leads {
 			return false
 		}
 		_, err := h.m.FileInfo(ctx, win.Following(known.path))

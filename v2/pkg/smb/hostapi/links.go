@@ -166,37 +166,41 @@ func (l *links) postponedBelow(path string) []string {
 
 // firstLive returns a link that still leads to a share and is not at a given path, and forgets
 // those that do not. It need not be possible to follow the link. A link that cannot be read
-// counts.
-func (h host) firstLive(ctx context.Context, share, except string) (path string, found bool) {
+// counts; err says why.
+func (h host) firstLive(ctx context.Context, share, except string) (path string, found bool, err error) {
 	for _, known := range h.state.links.of(share) {
 		if winpath.Equal(known.path, except) {
 			continue
 		}
-		if h.leadsInto(ctx, known, share) {
-			return known.path, true
+		if leads, err := h.leadsInto(ctx, known, share); leads {
+			return known.path, true, err
 		}
 		h.state.links.forget(share, known)
 	}
-	return "", false
+	return "", false, nil
 }
 
 // forgetGone forgets the links of a share that do not exist any more.
 func (h host) forgetGone(ctx context.Context, share string) {
 	for _, known := range h.state.links.of(share) {
-		if !h.leadsInto(ctx, known, share) {
+		if leads, _ := h.leadsInto(ctx, known, share); !leads {
 			h.state.links.forget(share, known)
 		}
 	}
 	h.state.links.checked(share)
 }
 
-func (h host) leadsInto(ctx context.Context, known link, share string) bool {
+// leadsInto is true with an error for a link that cannot be read.
+func (h host) leadsInto(ctx context.Context, known link, share string) (bool, error) {
 	_, point, err := known.limits.Reach(h.m).Link(ctx, opUnmap, known.path)
+	if errors.Is(err, winerr.NotFound) { // a path that is not a link is NotFound, too
+		return false, nil
+	}
 	if err != nil {
-		return !errors.Is(err, winerr.NotFound) // a path that is not a link is NotFound, too
+		return true, err
 	}
 	target, ok := shareOf(point)
-	return ok && target == share
+	return ok && target == share, nil
 }
 
 func shareOf(point win.ReparsePoint) (share string, ok bool) {

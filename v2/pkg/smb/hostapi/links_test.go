@@ -427,18 +427,20 @@ func TestLinksGone(t *testing.T) {
 	wantMapped(t, node, share, false)
 }
 
-// TestLinksGone_Later: a removal that fails is tried again, without a call.
+// TestLinksGone_Later: a removal that fails, or whose link cannot be read, is tried again, without a call.
 func TestLinksGone_Later(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t)
-		host := limited(t, node)
-		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
-		inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 2, Error: 53})
-		host.(smbapi.Extended).LinksGone(stage)
-		wantMapped(t, node, share, true)
-		time.Sleep(150 * time.Second)
-		wantMapped(t, node, share, false)
-	})
+	for _, fault := range []winsim.Fault{{Call: "RemoveSMBMapping", Times: 2, Error: 53}, {Call: "ReparsePoint", Object: stage, Times: 2, Error: 32}} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNode(t)
+			host := limited(t, node)
+			must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
+			inject(t, node, fault)
+			host.(smbapi.Extended).LinksGone(stage)
+			wantMapped(t, node, share, true)
+			time.Sleep(150 * time.Second)
+			wantMapped(t, node, share, false)
+		})
+	}
 }
 
 // TestLinksGone_Hangs: a server that does not answer delays the caller for five seconds, and the

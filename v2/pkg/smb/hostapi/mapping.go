@@ -130,7 +130,8 @@ func (h host) usedBy(ctx context.Context, share, except string) (user string, us
 	if err := h.learnLinks(ctx); err != nil {
 		return "perhaps a link that the scan did not find", true
 	}
-	return h.firstLive(ctx, share, except)
+	path, found, _ := h.firstLive(ctx, share, except)
+	return path, found
 }
 
 // create makes a mapping where examine has seen none.

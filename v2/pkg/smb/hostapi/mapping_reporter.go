@@ -40,7 +40,7 @@ func (b boundHost) LiveLinks(ctx context.Context, remotePath string) []string {
 	}
 	var live []string
 	for _, known := range h.state.links.of(remote.Share()) {
-		if h.leadsInto(ctx, known, remote.Share()) {
+		if leads, _ := h.leadsInto(ctx, known, remote.Share()); leads {
 			live = append(live, known.path)
 		}
 	}

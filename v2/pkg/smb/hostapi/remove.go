@@ -41,7 +41,7 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 		}
 		// First, so that the end of a link that is seen below cannot be missed.
 		if h.state.links.postponeIfLinked(remote) {
-			if path, found := h.firstLive(ctx, share, except); found {
+			if path, found, _ := h.firstLive(ctx, share, except); found {
 				klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
 				return nil
 			}
@@ -159,7 +159,12 @@ func (h host) removeUnused(ctx context.Context, share string) {
 // dropUnlinked removes a mapping whose removal is postponed, if no known link uses it. It never fails.
 func (h host) dropUnlinked(ctx context.Context, remote unc.Path) {
 	share := remote.Share()
-	if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
+	_, found, err := h.firstLive(ctx, share, "")
+	if err != nil || ctx.Err() != nil { // perhaps the link has just gone, and no call asks again
+		h.tryLater(ctx, remote)
+		return
+	}
+	if found {
 		return
 	}
 	if _, ours := h.state.mappings.of(share); !ours && h.limits == nil { // another process has made it again
