@@ -434,7 +434,7 @@ func TestLines_Commands(t *testing.T) {
 	}
 	newServer().config(t)
 	out, _, _ := run(t, "doctor", "win-b") // it finds problems
-	for _, want := range []string{"server and csi-proxyctl are both devel\n", ", csi-proxyctl devel\n", "→ kubectl csi-proxy ctl win-b disk online 4\n", "only kubectl csi-proxy ctl win-b smb list --ask does"} {
+	for _, want := range []string{"server and csi-proxyctl are both devel\n", ", csi-proxyctl devel\n", "→ kubectl csi-proxy ctl win-b disk online 4\n", "ask now: kubectl csi-proxy ctl win-b smb list --ask"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in %s", want, out)
 		}
