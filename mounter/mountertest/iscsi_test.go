@@ -365,6 +365,17 @@ func TestISCSI_BadNeighbour(t *testing.T) {
 	}
 }
 
+// unstageBesideSilent unstages a volume while a disk of its target does not say whether it is mounted. The session stays.
+func (k *kit) unstageBesideSilent() {
+	k.t.Helper()
+	silent, err := k.stageLUN(staging2, lun(7, portalA))
+	k.must(err, second(k.stageLUN(staging, lun(3, portalA))), k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2}))
+	fault, err := k.node.Inject(winsim.Fault{Call: "DeviceNumber", Object: strings.TrimSuffix(silent.VolumeID, `\`), Delay: time.Hour})
+	k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+	k.wantSessions("while a disk is silent", "10.0.0.10:3260")
+	fault.Remove()
+}
+
 // TestISCSI_SilentNeighbour: a session that stays because a disk is silent, though no volume is left, ends when the disk answers. One
 // whose disk is used stays.
 func TestISCSI_SilentNeighbour(t *testing.T) {
@@ -372,17 +383,9 @@ func TestISCSI_SilentNeighbour(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			k := newKit(t, mounter.Library, targetNode())
 			defer k.Close()
-			silent, err := k.stageLUN(staging2, lun(7, portalA))
-			k.must(err)
-			_, err = k.stageLUN(staging, lun(3, portalA))
-			k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2}))
-			fault, err := k.node.Inject(winsim.Fault{Call: "DeviceNumber", Object: strings.TrimSuffix(silent.VolumeID, `\`), Delay: time.Hour})
-			k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
-			k.wantSessions("while a disk is silent", "10.0.0.10:3260")
-			fault.Remove()
+			k.unstageBesideSilent()
 			if used {
-				_, err = k.stageLUN(staging, lun(3, portalA))
-				k.must(err)
+				k.must(second(k.stageLUN(staging, lun(3, portalA))))
 			}
 			time.Sleep(3 * time.Minute) // of the clock of synctest
 			k.wantSessions("later", map[bool]string{true: "10.0.0.10:3260"}[used])
@@ -395,13 +398,7 @@ func TestISCSI_SlowNeighbour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, mounter.Library, targetNode())
 		defer k.Close()
-		silent, err := k.stageLUN(staging2, lun(7, portalA))
-		k.must(err)
-		_, err = k.stageLUN(staging, lun(3, portalA))
-		k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2}))
-		fault, err := k.node.Inject(winsim.Fault{Call: "DeviceNumber", Object: strings.TrimSuffix(silent.VolumeID, `\`), Delay: time.Hour})
-		k.must(err, k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
-		fault.Remove()
+		k.unstageBesideSilent()
 		slow, err := k.node.Inject(winsim.Fault{Call: "SetMountPoint", Delay: 90 * time.Second})
 		k.must(err)
 		k.must(second(k.Stage(k.ctx, mounter.StageRequest{Path: staging, Source: mounter.Disk{Adapter: iqn, LUN: "3"}})))
