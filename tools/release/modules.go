@@ -62,7 +62,7 @@ func (r *release) goproxy(tag bool) error {
 		}
 		for _, name := range []string{"go.mod", "go.sum"} {
 			if tag {
-				err = errors.Join(err, os.WriteFile(filepath.Join(r.source, dir, name), files[name].Data, 0o644)) //nolint:gosec // the directory is a flag
+				err = errors.Join(err, r.rewrite(path.Join(dir, name), files[name].Data))
 			}
 		}
 		var listed []zip.File
@@ -103,8 +103,8 @@ func (r *release) goproxy(tag bool) error {
 // requireVersions makes modules that have no version themselves require those of the others, which they go on to replace.
 func (r *release) requireVersions(dirs ...string) error {
 	for _, dir := range dirs {
-		name := filepath.Join(r.source, dir, "go.mod")
-		text, err := os.ReadFile(name)
+		name := path.Join(dir, "go.mod")
+		text, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
 			return err
 		}
@@ -118,11 +118,16 @@ func (r *release) requireVersions(dirs ...string) error {
 			}
 		}
 		text, _ = mod.Format()                                  // it never fails
-		if err := os.WriteFile(name, text, 0o644); err != nil { //nolint:gosec // the directory is a flag
+		if err := r.rewrite(name, text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rewrite writes a file of the source.
+func (r *release) rewrite(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(r.source, name), content, 0o644) //nolint:gosec // the directory is a flag
 }
 
 // moduleFiles returns the files of a module: those of its directory that git does not ignore, with the requirements that others
