@@ -117,7 +117,7 @@ func (r *release) requireVersions(dirs ...string) error {
 				_ = mod.AddRequire(required.Mod.Path, version) // it never fails
 			}
 		}
-		text, _ = mod.Format()                                  // it never fails
+		text, _ = mod.Format() // it never fails
 		if err := r.rewrite(name, text); err != nil {
 			return err
 		}
