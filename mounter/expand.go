@@ -58,11 +58,6 @@ func (m *Mounter) expand(ctx context.Context, path string, required int64) (Expa
 		return Expanded{DiskBytes: size}, err
 	}
 	usage, err := m.node.volumeSpace(ctx, id)
-	if err == nil && usage.TotalBytes+resizeSlack < size { // an earlier call, which this one joined, saw a smaller disk
-		if err = m.node.grow(ctx, id); err == nil {
-			usage, err = m.node.volumeSpace(ctx, id)
-		}
-	}
 	return Expanded{DiskBytes: size, VolumeBytes: usage.TotalBytes}, err
 }
 

@@ -25,7 +25,7 @@ func (b boundHost) ResizeVolume(volumeID string, sizeBytes int64) error {
 	if sizeBytes < 0 {
 		return winerr.New(winerr.Invalid, opResize, string(id), "the size of %d bytes is negative; use 0 for all available space", sizeBytes)
 	}
-	return h.changeContent(ctx, work{op: opResize, volume: id, size: sizeBytes}, func(ctx context.Context) error {
+	return h.changeContent(ctx, work{op: opResize, volume: id, size: sizeBytes, fresh: true}, func(ctx context.Context) error {
 		return h.resize(ctx, id, sizeBytes)
 	})
 }

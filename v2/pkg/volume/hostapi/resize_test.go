@@ -558,3 +558,17 @@ func TestResizeVolume_Hangs(t *testing.T) {
 		wantSize(t, node, of2GiB)
 	})
 }
+
+// TestResizeVolume_GrowsAgain: the disk grows while an earlier call, which saw the smaller one, is still under way.
+func TestResizeVolume_GrowsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node, host := grown(t, nil)
+		_, err := node.Inject(winsim.Fault{Call: "GrowPartition", Delay: 5 * time.Second, Times: 1})
+		must(t, err)
+		first := make(chan error, 1)
+		go func() { first <- host.ResizeVolume(id, 0) }()
+		synctest.Wait()
+		must(t, node.GrowDisk(firstDisk, 3*winsim.GiB), host.ResizeVolume(id, 0), <-first)
+		wantSize(t, node, 3055*mib)
+	})
+}
