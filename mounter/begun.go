@@ -60,12 +60,12 @@ func (m *Mounter) begin(ctx context.Context, path string, source Source, readOnl
 }
 
 // isReadOnlyYet reports how a volume is staged until a request has changed that, which pods can prevent.
-func (m *Mounter) isReadOnlyYet(ctx context.Context, path, there string, request StageRequest) bool {
+func (m *Mounter) isReadOnlyYet(ctx context.Context, path, there string, request StageRequest) (bool, error) {
 	if there == "" {
-		return request.ReadOnly
+		return request.ReadOnly, nil
 	}
-	before, _ := m.recall(ctx, path) // checkFree has asked
-	return before.readOnly
+	before, err := m.recall(ctx, path)
+	return before.readOnly, err
 }
 
 // recall returns what begin has remembered, also in an earlier process.

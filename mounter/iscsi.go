@@ -123,19 +123,23 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
+	readOnly, err := m.isReadOnlyYet(ctx, path, there, request)
+	if err != nil {
+		return Staged{}, err
+	}
 	// From here until the path is unlocked, Unstage of another volume does not log out of the target.
 	unlock, err := m.locks.target(ctx, s.Target)
 	if err != nil {
 		return Staged{}, err
 	}
-	err = m.begin(ctx, path, s, m.isReadOnlyYet(ctx, path, there, request))
+	err = m.begin(ctx, path, s, readOnly)
 	unlock()
 	if err != nil {
 		return Staged{}, err
 	}
 	disk, paths, err := m.connect(ctx, s)
 	if err != nil {
-		if failure.ClassOf(err) == failure.Invalid { // Windows was not asked
+		if failure.ClassOf(err) == failure.Invalid && there == "" { // Windows was not asked
 			m.drop(ctx, path)
 		}
 		return Staged{}, err

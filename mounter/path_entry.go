@@ -127,8 +127,7 @@ func errForeign(op, path, what string, code uint32) error {
 
 // Codes of Windows, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
 const (
-	errorAccessDenied = 5   // ERROR_ACCESS_DENIED
-	errorDirNotEmpty  = 145 // ERROR_DIR_NOT_EMPTY
+	errorDirNotEmpty = 145 // ERROR_DIR_NOT_EMPTY
 	// ERROR_DEVICE_NOT_CONNECTED: of a flush it is a failure, because a volume that is gone has no flush.
 	errorDeviceNotConnected = 1167
 	errorDirectory          = 267 // ERROR_DIRECTORY: the name is not that of a folder

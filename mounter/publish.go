@@ -87,7 +87,7 @@ func (m *Mounter) heal(ctx context.Context, staging string, share SMB) error {
 	switch at, entryErr := m.entryAt(ctx, staging); {
 	case entryErr != nil || at.kind != fsapi.LinkEntry: // Stage has not been here, or Unstage has
 		return m.checkStaged(ctx, staging)
-	case !at.guessed && pathKey(at.target) != pathKey(share.Remote):
+	case !at.guessed && pathKey(shareName(at.target)) != pathKey(share.Remote):
 		return newError(failure.Exists, "look at", staging, "%s is staged there, not %s", shareName(at.target), share.Remote)
 	}
 	if err := m.refused.check(share); err != nil {

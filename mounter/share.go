@@ -63,6 +63,16 @@ type refusal struct {
 // refusalPause is how long Publish does not try a login again that a server has refused.
 const refusalPause = 10 * time.Minute
 
+// Codes with which a server refuses a login, see https://learn.microsoft.com/windows/win32/debug/system-error-codes.
+const (
+	errorInvalidPassword    = 86   // ERROR_INVALID_PASSWORD
+	errorLogonFailure       = 1326 // ERROR_LOGON_FAILURE
+	errorPasswordExpired    = 1330 // ERROR_PASSWORD_EXPIRED
+	errorAccountDisabled    = 1331 // ERROR_ACCOUNT_DISABLED
+	errorPasswordMustChange = 1907 // ERROR_PASSWORD_MUST_CHANGE
+	errorAccountLockedOut   = 1909 // ERROR_ACCOUNT_LOCKED_OUT
+)
+
 func (r *refusals) of(share SMB) (server string, login uint64) {
 	server, _, _ = strings.Cut(strings.TrimLeft(pathKey(share.Remote), `\`), `\`)
 	return server, maphash.String(r.seed, share.Username+"\x00"+share.Password)
@@ -80,8 +90,9 @@ func (r *refusals) check(share SMB) error {
 }
 
 func (r *refusals) note(share SMB, err error) {
-	server, login := r.of(share)
-	if code, _ := failure.WindowsCode(err); failure.ClassOf(err) == failure.Denied && code != errorAccessDenied {
+	switch code, _ := failure.WindowsCode(err); code {
+	case errorInvalidPassword, errorLogonFailure, errorPasswordExpired, errorAccountDisabled, errorPasswordMustChange, errorAccountLockedOut:
+		server, login := r.of(share)
 		r.byServer.Store(server, refusal{login, time.Now(), failure.Message(err)})
 	}
 }

@@ -135,7 +135,11 @@ func (m *Mounter) stageFound(ctx context.Context, disk foundDisk, path, there st
 	if _, ok := source.(Disk); ok {
 		source = disk.source(source)
 	}
-	if err := m.begin(ctx, path, source, m.isReadOnlyYet(ctx, path, there, request)); err != nil {
+	readOnly, err := m.isReadOnlyYet(ctx, path, there, request)
+	if err != nil {
+		return Staged{}, err
+	}
+	if err := m.begin(ctx, path, source, readOnly); err != nil {
 		return Staged{}, err
 	}
 	id, err := m.prepare(ctx, disk, path, there, request)

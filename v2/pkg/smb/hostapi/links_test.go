@@ -441,6 +441,16 @@ func TestLinksGone_Later(t *testing.T) {
 			wantMapped(t, node, share, false)
 		})
 	}
+	synctest.Test(t, func(t *testing.T) { // its driver has removed the link first
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), node.RemoveAll(stage))
+		inject(t, node, winsim.Fault{Call: "ReparsePoint", Object: stage, Times: 1, Error: 32})
+		must(t, host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+		time.Sleep(150 * time.Second)
+		wantMapped(t, node, share, false)
+	})
 }
 
 // TestLinksGone_Hangs: a server that does not answer delays the caller for five seconds, and the

@@ -41,7 +41,11 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 		}
 		// First, so that the end of a link that is seen below cannot be missed.
 		if h.state.links.postponeIfLinked(remote) {
-			if path, found, _ := h.firstLive(ctx, share, except); found {
+			path, found, err := h.firstLive(ctx, share, except)
+			if err != nil { // perhaps the link has just gone, and no call asks again
+				h.tryLater(ctx, remote)
+			}
+			if found {
 				klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
 				return nil
 			}
@@ -160,7 +164,7 @@ func (h host) removeUnused(ctx context.Context, share string) {
 func (h host) dropUnlinked(ctx context.Context, remote unc.Path) {
 	share := remote.Share()
 	_, found, err := h.firstLive(ctx, share, "")
-	if err != nil || ctx.Err() != nil { // perhaps the link has just gone, and no call asks again
+	if err != nil || ctx.Err() != nil {
 		h.tryLater(ctx, remote)
 		return
 	}
