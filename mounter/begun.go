@@ -18,6 +18,7 @@ type begun struct {
 	source   Source // without secrets; nil if it is unknown
 	readOnly bool
 	kept     bool // there is a record
+	stays    bool // it could not be removed
 	leaves   bool // its target: the last volume of it that does so logs out
 }
 
@@ -124,12 +125,18 @@ func (m *Mounter) leaves(path string) {
 	}
 }
 
-// end forgets what recall has returned.
+// end forgets what recall has returned. A record that cannot be removed fails it once: the caller repeats it, and no record
+// keeps a volume.
 func (m *Mounter) end(ctx context.Context, path string, before begun) error {
 	if before.kept {
-		if err := m.node.setRecord(ctx, path, ""); passes(ctx, err) {
+		switch err := m.node.setRecord(ctx, path, ""); {
+		case passes(ctx, err):
 			return err
-		} else if err != nil {
+		case err != nil && !before.stays:
+			before.stays = true
+			m.begun.Store(pathKey(path), before)
+			return err
+		case err != nil:
 			klog.FromContext(ctx).Info("The record of a volume stays", "path", path, "reason", err.Error())
 		}
 	}
@@ -141,6 +148,7 @@ func (m *Mounter) end(ctx context.Context, path string, before begun) error {
 func (m *Mounter) drop(ctx context.Context, path string) {
 	before, err := m.recall(ctx, path)
 	if err == nil {
+		before.stays = true // nobody repeats it
 		err = m.end(ctx, path, before)
 	}
 	if err != nil {

@@ -155,7 +155,7 @@ func TestUnstage_LinksUnknown(t *testing.T) {
 	})
 }
 
-// TestRecord_Unusable: a record that cannot be read, or removed, keeps no volume.
+// TestRecord_Unusable: a record that cannot be read, or removed, keeps no volume. Its removal is tried twice.
 func TestRecord_Unusable(t *testing.T) {
 	eachMode(t, attachedNode, func(k *kit) {
 		k.must(k.stage())
@@ -167,14 +167,21 @@ func TestRecord_Unusable(t *testing.T) {
 		if k.node.Exists(file) || k.node.Exists(staging) {
 			k.t.Errorf("there is %s", k.node.Tree(records))
 		}
-		k.must(k.stage())
-		k.restart()
-		fault, err := k.node.Inject(winsim.Fault{Object: file, Error: 1117})
-		k.must(err)
-		defer fault.Remove()
-		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
-		if k.node.Exists(staging) || fault.Hits() == 0 {
-			k.t.Errorf("the volume stays, after %d faults", fault.Hits())
+		for _, times := range []int{1, 0} {
+			k.must(k.stage())
+			if times == 0 {
+				k.restart() // it cannot be read, too
+			}
+			fault, err := k.node.Inject(winsim.Fault{Object: file, Error: 1117, Times: times})
+			k.must(err)
+			if err := k.unstage(); err == nil {
+				k.t.Error("Unstage says OK, and the record stays")
+			}
+			k.must(k.unstage())
+			if stays := k.node.Exists(file); k.node.Exists(staging) || stays != (times == 0) || fault.Hits() == 0 {
+				k.t.Errorf("the record stays: %t, after %d faults", stays, fault.Hits())
+			}
+			fault.Remove()
 		}
 	})
 }

@@ -422,7 +422,11 @@ func slowCall(r *run) (string, func()) {
 		delay *= times
 	}
 	w.delay = delay
-	r.trouble(all) // it may be about what all need
+	for _, v := range r.trouble(all) { // it may be about what all need
+		if delay >= silence { // to its callers a disk hangs
+			v.hungFor = delay
+		}
+	}
 	return fmt.Sprintf("%s will take %s", w.text, delay), nil
 }
 
