@@ -148,7 +148,7 @@ func (m *Mounter) end(ctx context.Context, path string, before begun) error {
 func (m *Mounter) drop(ctx context.Context, path string) {
 	before, err := m.recall(ctx, path)
 	if err == nil {
-		before.stays = true // nobody repeats it
+		before.stays = true // it is not repeated
 		err = m.end(ctx, path, before)
 	}
 	if err != nil {
@@ -160,6 +160,16 @@ func (m *Mounter) drop(ctx context.Context, path string) {
 func passes(ctx context.Context, err error) bool {
 	class := failure.ClassOf(err)
 	return class == failure.Unavailable || class == failure.Busy || err != nil && ctx.Err() != nil
+}
+
+// isFinal reports whether the kubelet, after an error of NodeStageVolume, never asks to unstage the volume: see isFinalError in
+// https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/csi/csi_client.go.
+func isFinal(err error) bool {
+	switch failure.ClassOf(err) {
+	case failure.Unavailable, failure.Busy, failure.Deadline, failure.Cancelled:
+		return false
+	}
+	return err != nil
 }
 
 // isBelowPlugins reports whether the kubelet stages volumes at a path, so that there can be a record.

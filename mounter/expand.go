@@ -23,9 +23,9 @@ type Expanded struct {
 }
 
 // Expand makes the file system of a volume as large as its disk. The path is where the volume is
-// staged or published. Expand fails with the code FailedPrecondition if the disk has fewer than
-// requiredBytes, and returns how many it has; 0 means no requirement. A share has the size that its
-// server gives it.
+// staged or published. Expand fails with the code Unavailable if the disk has fewer than requiredBytes,
+// and returns how many it has: Windows may see the new size later, and after FailedPrecondition the
+// kubelet does not ask again. 0 means no requirement. A share has the size that its server gives it.
 //
 // Pass requiredBytes if you know it: without it, Expand makes Windows look at all disks, because only
 // that shows every new size.
@@ -77,7 +77,7 @@ func (m *Mounter) growOn(ctx context.Context, id string, number uint32, required
 	case err != nil:
 		return 0, err
 	case size < required:
-		return size, newError(failure.InUse, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
+		return size, newError(failure.Unavailable, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
 	}
 	return size, m.node.grow(ctx, id)
 }

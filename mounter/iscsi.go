@@ -137,18 +137,16 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 	if err != nil {
 		return Staged{}, err
 	}
+	var staged Staged
 	disk, paths, err := m.connect(ctx, s)
-	if err != nil {
-		if failure.ClassOf(err) == failure.Invalid && there == "" { // Windows was not asked
-			m.drop(ctx, path)
-		}
-		return Staged{}, err
+	if err == nil {
+		staged, err = m.stageDisk(ctx, disk, s.disk(), path, there, request)
 	}
-	staged, err := m.stageDisk(ctx, disk, s.disk(), path, there, request)
-	if failure.ClassOf(err) == failure.InUse && there == "" { // the disk is not ours, and nothing will be unstaged
+	if there == "" && isFinal(err) {
 		if leaveErr := m.leave(ctx, s.Target, path, nil); leaveErr != nil {
 			klog.FromContext(ctx).Info("Target stays logged in", "target", s.Target, "reason", leaveErr.Error())
 		}
+		m.drop(ctx, path)
 	}
 	staged.Paths = paths
 	return staged, err
@@ -212,6 +210,9 @@ func (m *Mounter) renew(ctx context.Context, s ISCSI, sessions []nodeapi.Session
 		return err
 	}
 	defer unlock()
+	if sessions, err = m.node.machine.SessionsOf(ctx, s.Target); err != nil || len(sessions) == 0 || connected(sessions) > 0 {
+		return err // another call has renewed it meanwhile
+	}
 	if user, _ := m.userOf(ctx, sessions, "", nil); user != "" {
 		return newError(failure.Unavailable, op, s.Target, "it has lost its connection, and %s; Windows connects again when a portal answers and the secret of the login has not changed", user)
 	}
@@ -276,6 +277,9 @@ func (m *Mounter) logInAt(ctx context.Context, s ISCSI, text string) error {
 	return err
 }
 
+// pathLimit is how long a portal of a disk that has a path may take.
+const pathLimit = 15 * time.Second
+
 // addPaths logs in through the portals that have no session, and returns how many sessions there are. A portal that does
 // not answer is left out: that is what the others are for.
 func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
@@ -288,13 +292,15 @@ func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
 			return connected(sessions), nil
 		}
 		at, err := parsePortal(text)
+		attempt, cancel := context.WithTimeout(ctx, pathLimit)
 		if err == nil {
-			err = m.node.addPortal(ctx, at) // a path is added only through a portal that Windows knows
+			err = m.node.addPortal(attempt, at) // a path is added only through a portal that Windows knows
 		}
 		if err == nil {
-			err = m.logInAt(ctx, s, text)
+			err = m.logInAt(attempt, s, text)
 		}
-		if failure.ClassOf(err) == failure.Unavailable && ctx.Err() == nil {
+		cancel()
+		if class := failure.ClassOf(err); (class == failure.Unavailable || class == failure.Deadline) && ctx.Err() == nil {
 			klog.FromContext(ctx).Info("Disk has no path through a portal", "target", s.Target, "portal", text, "reason", err.Error())
 			err = nil
 		}

@@ -25,13 +25,16 @@ type links struct {
 	failing  map[string]time.Time
 }
 
-func (l *links) add(link, source string) {
+// add returns where the link led before, or "".
+func (l *links) add(link, source string) (before string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sources == nil {
 		l.sources = map[string]string{}
 	}
+	before = l.sources[pathKey(link)]
 	l.sources[pathKey(link)] = source
+	return before
 }
 
 func (l *links) forget(link string) {

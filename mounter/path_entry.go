@@ -11,13 +11,14 @@ import (
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
-// pathEntry is what is at a path. The zero value is nothing.
+// pathEntry is what is at a path. Without a kind it is nothing.
 type pathEntry struct {
 	kind   fsapi.EntryType
 	target string // where a link leads, or the volume of a mounted folder
 	// guessed means that a mounted folder may be a link to one, that the target of a link is unknown, and that a file,
 	// or a link that leads nowhere, is taken for a folder.
-	guessed bool
+	guessed  bool
+	unlisted bool // the daemon cannot list directories
 }
 
 // entryAt finds out what is at a path, without following it.
@@ -30,7 +31,11 @@ func (m *Mounter) entryAt(ctx context.Context, path string) (pathEntry, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return pathEntry{}, nil
-	case cannotTell(err), failure.ClassOf(err) == failure.InUse: // the directory is a link itself
+	case cannotTell(err):
+		at, err := m.guessEntryAt(ctx, path)
+		at.unlisted = true
+		return at, err
+	case failure.ClassOf(err) == failure.InUse: // the directory is a link itself
 		return m.guessEntryAt(ctx, path)
 	case err != nil:
 		return pathEntry{}, err
@@ -51,7 +56,7 @@ func (m *Mounter) entryAt(ctx context.Context, path string) (pathEntry, error) {
 func (m *Mounter) guessEntryAt(ctx context.Context, path string) (pathEntry, error) {
 	switch id, err := m.node.mountedAt(ctx, path); {
 	case err == nil:
-		return pathEntry{fsapi.MountEntry, id, true}, nil
+		return pathEntry{kind: fsapi.MountEntry, target: id, guessed: true}, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return pathEntry{}, err
 	}

@@ -118,15 +118,20 @@ func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
 	return nil
 }
 
-func (m *Mounter) bind(ctx context.Context, source, target string) error {
+func (m *Mounter) bind(ctx context.Context, source, target string) (err error) {
 	klog.FromContext(ctx).V(4).Info("Publishing", "source", source, "target", target)
 	if dir, ok := parent(target); ok {
 		if err := m.node.makeDir(ctx, dir); err != nil {
 			return err
 		}
 	}
-	m.links.add(target, source) // before it is there, so that no link is missed
-	err := m.node.link(ctx, target, source)
+	before := m.links.add(target, source) // before it is there, so that no link is missed
+	defer func() {
+		if err != nil && before != "" { // it may still lead to the other volume
+			m.links.add(target, before)
+		}
+	}()
+	err = m.node.link(ctx, target, source)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}

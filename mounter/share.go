@@ -50,14 +50,19 @@ func shareName(remote string) string {
 
 // refusals are the logins that servers have refused. Publish is repeated for each pod, and servers lock accounts.
 type refusals struct {
-	seed     maphash.Seed
-	byServer sync.Map // of refusal
+	seed maphash.Seed
+	of   sync.Map // login to refusal
+}
+
+// login is a login to a server, without its secret.
+type login struct {
+	server string
+	hash   uint64
 }
 
 type refusal struct {
-	login uint64
-	at    time.Time
-	text  string
+	at   time.Time
+	text string
 }
 
 // refusalPause is how long Publish does not try a login again that a server has refused.
@@ -73,16 +78,15 @@ const (
 	errorAccountLockedOut   = 1909 // ERROR_ACCOUNT_LOCKED_OUT
 )
 
-func (r *refusals) of(share SMB) (server string, login uint64) {
-	server, _, _ = strings.Cut(strings.TrimLeft(pathKey(share.Remote), `\`), `\`)
-	return server, maphash.String(r.seed, share.Username+"\x00"+share.Password)
+func (r *refusals) login(share SMB) login {
+	server, _, _ := strings.Cut(strings.TrimLeft(pathKey(share.Remote), `\`), `\`)
+	return login{server, maphash.String(r.seed, share.Username+"\x00"+share.Password)}
 }
 
 func (r *refusals) check(share SMB) error {
-	server, login := r.of(share)
-	value, _ := r.byServer.Load(server)
-	last, known := value.(refusal)
-	if !known || last.login != login || time.Since(last.at) >= refusalPause {
+	value, known := r.of.Load(r.login(share))
+	last, _ := value.(refusal)
+	if !known || time.Since(last.at) >= refusalPause {
 		return nil
 	}
 	return newError(failure.Denied, "connect share", share.Remote, "%s; this login is not tried again for %s, so that its account is not locked",
@@ -92,8 +96,13 @@ func (r *refusals) check(share SMB) error {
 func (r *refusals) note(share SMB, err error) {
 	switch code, _ := failure.WindowsCode(err); code {
 	case errorInvalidPassword, errorLogonFailure, errorPasswordExpired, errorAccountDisabled, errorPasswordMustChange, errorAccountLockedOut:
-		server, login := r.of(share)
-		r.byServer.Store(server, refusal{login, time.Now(), failure.Message(err)})
+		r.of.Range(func(key, value any) bool { // passwords change, and the old ones do not come back
+			if time.Since(value.(refusal).at) >= refusalPause {
+				r.of.Delete(key)
+			}
+			return true
+		})
+		r.of.Store(r.login(share), refusal{time.Now(), failure.Message(err)})
 	}
 }
 

@@ -195,7 +195,11 @@ func (d Disk) release(ctx context.Context, m *Mounter, path string, request Unst
 	}
 	for _, id := range volumes {
 		// A call of Stage that was interrupted may still mount it. This waits for that, and otherwise does nothing.
-		if err := m.node.unmount(ctx, id, path); ignoreMissing(err) != nil {
+		switch err := m.node.unmount(ctx, id, path); {
+		case failure.ClassOf(err) == failure.InUse: // the path shows another volume: the disk is another one, or is new
+			klog.FromContext(ctx).Info("Disk stays in its state, because its volume is another one", "path", path, "reason", err.Error())
+			return nil
+		case ignoreMissing(err) != nil:
 			return err
 		}
 	}

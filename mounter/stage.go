@@ -197,6 +197,9 @@ func (m *Mounter) prepare(ctx context.Context, disk foundDisk, path, there strin
 		return "", err
 	}
 	if readOnly { // because of an earlier staging with ReadOnly
+		if err := m.checkReadOnlyElsewhere(ctx, disk, path); err != nil {
+			return "", err
+		}
 		if err := m.makeWritable(ctx, disk); err != nil {
 			return "", err
 		}
@@ -232,7 +235,7 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, disk foundDisk, path, the
 			err = errBlank(disk.number)
 		}
 	}
-	if failure.ClassOf(err) == failure.InUse {
+	if failure.ClassOf(err) == failure.InUse && there == "" {
 		if _, releaseErr := m.letGo(ctx, disk, path, false); releaseErr != nil {
 			klog.FromContext(ctx).Info("Disk stays read-only", "disk", disk.number, "reason", releaseErr.Error())
 		}
@@ -258,6 +261,16 @@ func (m *Mounter) unmountWritable(ctx context.Context, disk foundDisk, path, the
 
 func errBlank(number uint32) error {
 	return newError(failure.InUse, "look at", diskName(number), "it has no file system, and cannot get one read-only; stage it once with ReadOnly false")
+}
+
+// checkReadOnlyElsewhere refuses a disk that is staged read-only at another path: other nodes may read it, too.
+func (m *Mounter) checkReadOnlyElsewhere(ctx context.Context, disk foundDisk, path string) error {
+	paths, err := m.pathsOf(ctx, disk.number)
+	at := slices.IndexFunc(paths, func(at string) bool { return pathKey(at) != pathKey(path) })
+	if err != nil || at < 0 {
+		return err
+	}
+	return newError(failure.InUse, "look at", diskName(disk.number), "it is read-only and mounted at %s; unstage that volume first, or set ReadOnly", paths[at])
 }
 
 // makeWritable clears the attribute. A disk that the platform protects stays read-only, and can be read.

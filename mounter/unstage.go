@@ -80,20 +80,21 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	if before.source != nil {
 		m.begun.Store(pathKey(path), before) // of an earlier process
 	}
-	if request.Source == nil {
-		request.Source = before.source
-	}
-	if err := m.takeAway(ctx, path, request); err != nil {
+	if err := m.takeAway(ctx, path, request, before.source); err != nil {
 		return err
 	}
 	return m.end(ctx, path, before)
 }
 
 // takeAway removes what is at a path. The path goes last: from it a repetition finds the disk or the share.
-func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest) error {
+func (m *Mounter) takeAway(ctx context.Context, path string, request UnstageRequest, begun Source) error {
 	at, err := m.emptyEntryAt(ctx, path)
 	if err != nil {
 		return err
+	}
+	// The original daemon disconnects a share also if others use it, so its driver has to ask for that.
+	if _, share := begun.(SMB); request.Source == nil && !(share && at.unlisted) {
+		request.Source = begun
 	}
 	switch {
 	case at.kind == fsapi.MountEntry:

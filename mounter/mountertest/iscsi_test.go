@@ -149,8 +149,13 @@ func TestISCSI_Refuses(t *testing.T) {
 		} {
 			_, err := k.stageLUN(staging, c.source)
 			k.wantClass(name, err, c.class, c.word)
-			k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+			if c.class == failure.Unavailable { // the kubelet asks again, or unstages
+				k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
+			}
 			k.wantSessions(name, "")
+			if text := k.node.Tree(records); strings.Contains(text, ".json") {
+				k.t.Errorf("%s: a record stays: %s", name, text)
+			}
 		}
 		k.must(k.node.Mkdir(staging), k.node.WriteFile(staging+`\mine`, "data"))
 		_, err := k.stageLUN(staging, lun(3, portalA))
@@ -310,6 +315,48 @@ func TestISCSI_Paths(t *testing.T) {
 		_, err = k.stageLUN(staging2, lun(7, portalA, portalB))
 		k.must(err)
 		k.wantSessions("without MPIO", "10.0.0.11:3260")
+	})
+}
+
+// TestISCSI_PathHangs: the login through a portal that hangs keeps no disk that has a path.
+func TestISCSI_PathHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, mounter.Library, mpioNode())
+		defer k.Close()
+		fault, err := k.node.Inject(winsim.Fault{Call: "Login", Delay: time.Hour, Nth: 3})
+		k.must(err)
+		defer fault.Remove()
+		ctx, cancel := context.WithTimeout(k.ctx, time.Minute)
+		defer cancel()
+		staged, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portalA, portalB)})
+		if err != nil || staged.Paths != 1 {
+			t.Errorf("%d paths, %v", staged.Paths, err)
+		}
+	})
+}
+
+// TestISCSI_RenewedAtOnce: of two volumes whose target has lost its connection, one renews the session for both.
+func TestISCSI_RenewedAtOnce(t *testing.T) {
+	eachMode(t, targetNode, func(k *kit) {
+		stage := func(path string, n uint16) error {
+			source := lun(n, portalA)
+			source.CHAP = mounter.CHAP{Username: "me", Secret: "another-secret1"}
+			return second(k.stageLUN(path, source))
+		}
+		k.must(second(k.stageLUN(staging, lun(3, portalA))), k.node.SetISCSICHAP(iqn, &winsim.CHAP{User: "me", Secret: "another-secret1"}), k.node.RemoveAll(staging),
+			k.node.SetISCSIPortalDown(portalA, true), k.node.Sleep(k.ctx, 2*time.Minute), k.node.SetISCSIPortalDown(portalA, false))
+		_, err := k.node.Inject(winsim.Fault{Call: "Sessions", Delay: 20 * time.Millisecond}) // so that both see the old one
+		k.must(err)
+		before := k.node.Calls()["Logout"]
+		var errs [2]error
+		var all sync.WaitGroup
+		all.Go(func() { errs[0] = stage(staging, 3) })
+		all.Go(func() { errs[1] = stage(staging2, 7) })
+		all.Wait()
+		k.must(errs[:]...)
+		if n := k.node.Calls()["Logout"] - before; n != 1 {
+			k.t.Errorf("%d logouts", n)
+		}
 	})
 }
 

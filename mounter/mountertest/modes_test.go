@@ -628,7 +628,7 @@ var cases = map[string]struct {
 	"expand beyond the disk": {answers: "{10737418240 0}", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		return k.Expand(k.ctx, staging, int64(20*winsim.GiB))
-	}, want: want{failure.InUse, "grow the disk first"}},
+	}, want: want{failure.Unavailable, "grow the disk first"}},
 	"stats of a volume": {answers: "{10719588352 16777216 10702811136}", run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))

@@ -33,6 +33,28 @@ func TestUnstage_Copy(t *testing.T) {
 	}
 }
 
+// TestUnstage_Replaced: a volume that is gone is unstaged although another pod's disk has its keys now, as disks without a
+// serial number have those of their place. That disk stays as it is.
+func TestUnstage_Replaced(t *testing.T) {
+	const slot = `\\?\scsi#disk&ven_msft&prod_virtual_disk#5&17e2bcbf&0&000003#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`
+	eachMode(t, func() winsim.Model {
+		model := attachedNode()
+		model.Disks[1].Path, model.Disks[1].Serial, model.Disks[1].Page83 = slot, "", nil
+		return model
+	}, func(k *kit) {
+		stage := func(path string) error {
+			return second(k.Stage(k.ctx, mounter.StageRequest{Path: path, Source: mounter.Disk{Path: slot}}))
+		}
+		k.must(stage(staging), k.node.DetachDisk(1))
+		_, err := k.node.AttachDisk(winsim.Disk{Size: 5 * winsim.GiB, Path: slot, SCSI: &winsim.SCSI{Port: 1}})
+		k.must(err, stage(staging2), k.node.WriteFile(staging2+`\file`, "text"))
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true}))
+		if got, err := k.node.ReadFile(staging2 + `\file`); got != "text" || err != nil || k.node.Exists(staging) {
+			k.t.Errorf("the other pod reads %q, %v", got, err)
+		}
+	})
+}
+
 // TestTaken: what is in the way is named with what a driver's user can do about it, not with methods
 // of the API.
 func TestTaken(t *testing.T) {

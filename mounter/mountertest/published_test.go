@@ -144,6 +144,29 @@ func wantLacking(t *testing.T, err error, parts ...string) {
 	}
 }
 
+// TestDaemon_PublishedAPI_Shares: the original daemon disconnects a share also if others use it, so only a driver that names
+// the share asks for that.
+func TestDaemon_PublishedAPI_Shares(t *testing.T) {
+	node, err := winsim.New(blankNode())
+	must(t, err)
+	removals := 0
+	m, err := mounter.New(t.Context(), mounter.WithPipePaths(publishedOnly(t, node, func(method string) {
+		if strings.HasSuffix(method, "/RemoveSmbGlobalMapping") {
+			removals++
+		}
+	})))
+	must(t, err)
+	defer m.Close()
+	for _, source := range []mounter.Source{nil, csiShare} {
+		must(t, second(m.Stage(t.Context(), mounter.StageRequest{Path: staging, Source: csiShare})))
+		must(t, m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Source: source}))
+		must(t, m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Source: source})) // nothing is there
+		if removals > 0 != (source != nil) {
+			t.Errorf("with the source %v the share is disconnected %d times", source, removals)
+		}
+	}
+}
+
 // TestDaemon_UnsupportedObject: an extension that refuses an object is not a missing one.
 func TestDaemon_UnsupportedObject(t *testing.T) {
 	var texts [2]string
@@ -264,6 +287,16 @@ func TestPublish_Stuck(t *testing.T) {
 	})
 }
 
+// TestPublish_Taken: a Publish that fails leaves the volume protected to which the pod's link leads.
+func TestPublish_Taken(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging2})) // the one search for links is over
+		k.must(k.stage(), second(k.Stage(k.ctx, mounter.StageRequest{Path: staging2, Source: csiShare})), k.Publish(k.ctx, staging, target))
+		k.wantClass("publish another volume", k.Publish(k.ctx, staging2, target), failure.Exists)
+		k.wantClass("unstage", k.unstage(), failure.InUse, "published")
+	})
+}
+
 // TestPublish_RefusedLogin: Publish is repeated for each pod, also while it has an old password, and servers lock accounts.
 func TestPublish_RefusedLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -277,8 +310,14 @@ func TestPublish_RefusedLogin(t *testing.T) {
 			k.wantClass("publish", k.Publish(k.ctx, staging, target, share), want)
 			return k.node.Calls()["CreateSMBMapping"]
 		}
-		if first, again := logins(csiShare, failure.Denied), logins(csiShare, failure.Denied); first != 1 || again != 0 {
-			t.Errorf("%d logins, and %d more", first, again)
+		other := csiShare // of another volume
+		other.Password = "older"
+		for again, want := range []int{1, 0} {
+			for _, share := range []mounter.SMB{csiShare, other} {
+				if n := logins(share, failure.Denied); n != want {
+					t.Errorf("%d logins, want %d, attempt %d", n, want, again)
+				}
+			}
 		}
 		time.Sleep(10 * time.Minute) // of the clock of synctest
 		if later := logins(csiShare, failure.Denied); later != 1 {

@@ -182,6 +182,24 @@ func TestReadOnly_Kept(t *testing.T) {
 	})
 }
 
+// TestReadOnly_StageAgain: a pod that reads a disk keeps it while Stage for it fails, and none at another path writes to it.
+func TestReadOnly_StageAgain(t *testing.T) {
+	eachMode(t, attachedNode, func(k *kit) {
+		k.must(k.stage(), k.node.WriteFile(staging+`\file`, "text"), k.unstage(), stageReadOnly(k), k.Publish(k.ctx, staging, target))
+		locked, err := k.node.Inject(winsim.Fault{Call: "FileSystem", Error: 0x80310000}) // FVE_E_LOCKED_VOLUME
+		k.must(err)
+		k.wantClass("a locked volume", stageReadOnly(k), failure.InUse)
+		locked.Remove()
+		if got, err := k.node.ReadFile(target + `\file`); got != "text" || err != nil {
+			k.t.Errorf("the pod reads %q, %v", got, err)
+		}
+		k.wantClass("for writing elsewhere", k.stage(func(r *mounter.StageRequest) { r.Path = staging2 }), failure.InUse, staging)
+		if info, err := k.node.DiskInfo(1); err != nil || !info.ReadOnly {
+			k.t.Errorf("the disk is writable, %v", err)
+		}
+	})
+}
+
 // TestCondition_Hangs: a disk that does not answer is a condition, long before the caller gives up.
 func TestCondition_Hangs(t *testing.T) {
 	eachMode(t, attachedNode, func(k *kit) {
