@@ -200,6 +200,9 @@ const TakingOffline = "taking %s offline"
 // RereadingTable is the Change of a request to read the table of a disk again. Windows answers before it reads.
 const RereadingTable = "reading the table of %s again"
 
+// Mounting is the Change of a request to show a volume at a path.
+const Mounting = "mounting a volume at %s"
+
 // Unmounting is the Change of a request to take the volume at a path away.
 const Unmounting = "unmounting %s"
 
@@ -235,7 +238,8 @@ type Pending interface {
 	// StuckChange returns the oldest change of a disk, a volume, an iSCSI target or session that is stuck, by the name of the
 	// object: a Device, the device of a volume, FoldTarget of a target's name, a SessionID as text, the folded path of a mount. Changes of a disk and of
 	// its volumes count for both, and so does any if Windows does not say where they are. While one is stuck the object must
-	// not be used: Windows may carry the change out at any time. A disk that goes offline counts from the beginning.
+	// not be used: Windows may carry the change out at any time. A disk that goes offline counts from the beginning, and so
+	// does a mount for its path.
 	StuckChange(ctx context.Context, object string) (StuckError, bool)
 
 	// Announce says that something is about to be done to an object, by the words of a Change. It counts as stuck until end

@@ -11,6 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -202,6 +203,55 @@ func TestLateRequests_UnderWay(t *testing.T) {
 					t.Errorf("offline: %v, %v", info.Offline, err)
 				}
 			})
+		})
+	}
+}
+
+// TestLateRequests_MountSeen: Windows shows a mount before it answers, and the mount is undone if its caller has left. Until
+// then no question answers that the volume is mounted: a pod would lose the folder.
+func TestLateRequests_MountSeen(t *testing.T) {
+	for _, diskHangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			model := winsim.Default()
+			model.Disks[1] = winsim.Disk{Size: 10 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: precious()}
+			node, err := winsim.New(model)
+			require.NoError(t, err)
+			t.Cleanup(node.Reboot)
+			d := publishedOn(t, node)
+			fault, err := node.Inject(winsim.Fault{Call: "SetMountPoint", Times: 1, Late: 1000 * time.Hour})
+			require.NoError(t, err)
+			given, leave := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer leave()
+			go func() {
+				if time.Sleep(time.Second); diskHangs {
+					require.NoError(t, node.HangDisk(1))
+				}
+			}()
+			mount := func(ctx context.Context) error {
+				_, err := d.volumes.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: lateVolume, TargetPath: staged})
+				return err
+			}
+			if err := mount(given); err == nil {
+				t.Error("a mount succeeds without an answer")
+			}
+			require.NoError(t, node.HealDisk(1))
+			for range 12 { // while the change waits for Windows, and after that
+				if id, err := d.volumeAt(t.Context()); !errors.Is(err, winerr.Unavailable) {
+					t.Errorf("GetVolumeIDFromTargetPath: %q, %v", id, err)
+				}
+				if is, err := d.files.IsSymlink(t.Context(), &filesystem.IsSymlinkRequest{Path: staged}); !errors.Is(err, winerr.Unavailable) {
+					t.Errorf("IsSymlink: %v, %v", is, err)
+				}
+				time.Sleep(time.Minute)
+			}
+			fault.Remove()
+			synctest.Wait() // it is undone
+			require.NoError(t, mount(t.Context()))
+			require.NoError(t, node.WriteFile(staged+`\new`, "pod"))
+			time.Sleep(time.Hour)
+			if got, err := node.ReadFile(staged + `\new`); got != "pod" || err != nil {
+				t.Errorf("the pod reads %q, %v", got, err)
+			}
 		})
 	}
 }

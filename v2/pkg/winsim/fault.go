@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -28,13 +27,14 @@ type Fault struct {
 	Chance float64 `yaml:"chance"` // the probability of a hit; 0 means always
 
 	Delay time.Duration `yaml:"delay"` // delays the call in real time, at most until the fault is removed, also if its caller leaves
+	Late  time.Duration `yaml:"late"`  // delays the answer in the same way, after the effect
 	Error uint32        `yaml:"error"` // the Windows code with which the call fails without effect; for formats also a code of WMI
 	Do    func(*Node)   `yaml:"-"`     // runs before the call. With it, a test can change the node between two calls of one operation.
 }
 
 func (f Fault) validate() *ModelError {
 	for _, err := range []*ModelError{
-		notNegative("nth", f.Nth), notNegative("times", f.Times), notNegative("delay", f.Delay),
+		notNegative("nth", f.Nth), notNegative("times", f.Times), notNegative("delay", f.Delay), notNegative("late", f.Late),
 	} {
 		if err != nil {
 			return err
@@ -45,8 +45,8 @@ func (f Fault) validate() *ModelError {
 		return problem("call", "unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))
 	case !(f.Chance >= 0 && f.Chance <= 1): // refuses NaN too
 		return problem("chance", "must be between 0 and 1")
-	case f.Delay == 0 && f.Error == 0 && f.Do == nil:
-		return problem("error", "the fault does nothing; set error or delay")
+	case f.Delay == 0 && f.Late == 0 && f.Error == 0 && f.Do == nil:
+		return problem("error", "the fault does nothing; set error, delay or late")
 	}
 	return nil
 }
@@ -100,16 +100,16 @@ func (i *Injection) Hits() int {
 	return i.hit
 }
 
-// applyFaults applies the faults that match a call: all delays and hooks, in order of
+// apply applies the faults that a call has hit: all delays and hooks, in order of
 // injection, and the first error.
-func (n *Node) applyFaults(ctx context.Context, call string, c *win.Call, restarted <-chan struct{}) error {
+func (n *Node) apply(ctx context.Context, hits []*Injection, call string, restarted <-chan struct{}) error {
 	var failure error
-	for _, fault := range n.faults.match(call, func() []string { return n.objectsOf(c) }) {
+	for _, fault := range hits {
 		if fault.Do != nil {
 			fault.Do(n)
 		}
 		if fault.Delay > 0 {
-			if err := fault.delay(ctx, restarted); err != nil {
+			if err := fault.delay(ctx, fault.Delay, restarted); err != nil {
 				return err
 			}
 		}
@@ -120,9 +120,9 @@ func (n *Node) applyFaults(ctx context.Context, call string, c *win.Call, restar
 	return failure
 }
 
-// delay waits for as long as the fault says. A restart of the node ends the call.
-func (i *Injection) delay(ctx context.Context, restarted <-chan struct{}) error {
-	timer := time.NewTimer(i.Delay)
+// delay waits, at most until the fault is removed. A restart of the node ends the call.
+func (i *Injection) delay(ctx context.Context, d time.Duration, restarted <-chan struct{}) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -139,6 +139,7 @@ func TestInject_Refuses(t *testing.T) {
 		{winsim.Fault{Chance: 1.1, Error: 5}, "chance"},
 		{winsim.Fault{Chance: math.NaN(), Error: 5}, "chance"},
 		{winsim.Fault{Delay: -1}, "delay"},
+		{winsim.Fault{Late: -1}, "late"},
 		{winsim.Fault{}, "error"},
 		{winsim.Fault{Call: "FileInfo", Nth: 2, Times: 1}, "error"},
 	} {

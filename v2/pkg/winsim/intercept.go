@@ -44,13 +44,20 @@ func (n *Node) intercept(ctx context.Context, c *win.Call, next func(context.Con
 	n.mu.Lock()
 	restarted := n.restarted
 	n.mu.Unlock()
-	if err := n.applyFaults(ctx, call, c, restarted); err != nil {
+	hits := n.faults.match(call, func() []string { return n.objectsOf(c) })
+	if err := n.apply(ctx, hits, call, restarted); err != nil {
 		return err
 	}
 	if err := n.awaitDisk(c, restarted); err != nil {
 		return err
 	}
-	return next(ctx)
+	err := next(ctx)
+	for _, fault := range hits {
+		if fault.Late > 0 {
+			_ = fault.delay(ctx, fault.Late, restarted)
+		}
+	}
+	return err
 }
 
 // objectsOf returns the names of what a call is about, as faults know them. They are collected only if one asks: a

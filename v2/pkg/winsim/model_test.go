@@ -346,11 +346,11 @@ func TestLoadFaults_Refuses(t *testing.T) {
 		name, yaml, want string
 	}{
 		{"a bare list", "- {call: FileInfo, error: 5}\n", "faults.yaml: line 1: expected a mapping with the keys faults"},
-		{"unknown field", "faults:\n  - call: FileInfo\n    code: 5\n", "faults.yaml: line 3: faults[0].code: unknown field; use one of call, object, nth, times, chance, delay, error"},
+		{"unknown field", "faults:\n  - call: FileInfo\n    code: 5\n", "faults.yaml: line 3: faults[0].code: unknown field; use one of call, object, nth, times, chance, delay, late, error"},
 		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Frmt\n", `faults.yaml: line 4: faults[1].call: unknown call "Frmt"; use one of ActiveDependents, `},
 		{"delay without unit", "faults:\n  - {delay: 5}\n", `faults.yaml: line 2: faults[0].delay: "5" is not a duration such as 50ms`},
 		{"code too large", "faults:\n  - {error: 4294967296}\n", `faults.yaml: line 2: faults[0].error: "4294967296" is not a uint32`},
-		{"does nothing", "faults:\n  - {call: FileInfo, error: 5}\n  - {call: FileInfo}\n", "faults.yaml: line 3: faults[1].error: the fault does nothing; set error or delay"},
+		{"does nothing", "faults:\n  - {call: FileInfo, error: 5}\n  - {call: FileInfo}\n", "faults.yaml: line 3: faults[1].error: the fault does nothing; set error, delay or late"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			faults, err := winsim.LoadFaults(strings.NewReader(c.yaml), "faults.yaml")

@@ -12,12 +12,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // stuckCall is what is known of a change, and of a call that was abandoned.
 type stuckCall struct {
 	change string // what it does to its object, with %s; empty if it changes nothing
 	object string // a device, a volume's device, an iSCSI target or session
+	path   string // of a mount, folded: it can be seen before Windows answers, and is undone if its caller has left
 
 	// Where it is, which is looked for after it was abandoned. Other disks do not get the interface paths.
 	located  bool
@@ -36,6 +38,9 @@ func (b *Machine) begin(c *call, of *win.Call) {
 		return
 	}
 	c.object = of.Changed()
+	if of.Method == "SetMountPoint" {
+		c.path = winpath.Fold(of.Entry())
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.changes = append(b.changes, c)
@@ -185,6 +190,14 @@ func (b *Machine) StuckChange(ctx context.Context, object string) (oldest win.St
 	b.mu.Lock()
 	changes := slices.Clone(b.changes)
 	b.mu.Unlock()
+	for _, c := range changes {
+		if c.path == "" || c.path != object {
+			continue
+		}
+		if oldest, found = b.describe(c, object, nil, false); found {
+			return oldest, true
+		}
+	}
 	going := slices.DeleteFunc(slices.Clone(changes), func(c *call) bool { return !b.runs(c) || c.change != win.TakingOffline })
 	if oldest, found = b.goesOffline(ctx, object, going); found {
 		return oldest, true

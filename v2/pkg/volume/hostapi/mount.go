@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -96,6 +97,7 @@ func (h host) mount(ctx context.Context, w work) error {
 			return err
 		}
 	}
+	defer h.m.Announce(win.Mounting, winpath.Fold(w.path))() // the path of the call below is another one if a link is on the way
 	if err := h.setMountPoint(ctx, w, entry); err != nil {
 		return h.notMounted(ctx, w, entry, made, err)
 	}
