@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/lostvolume"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -90,6 +91,9 @@ func (h host) mount(ctx context.Context, w work) error {
 		if err := h.removeFrom(ctx, w, entry, at); err != nil {
 			return err
 		}
+	}
+	if !queue.Awaited(ctx) { // a question above can take minutes, and the volume may have been unstaged since
+		return winerr.New(winerr.Unavailable, w.op, w.object(), "its caller has left, so it is not mounted; call again")
 	}
 	made := false
 	if at.missing {

@@ -70,6 +70,22 @@ func TestChange_Abandoned(t *testing.T) {
 	})
 }
 
+// TestMountVolume_Abandoned: a volume that may have been unstaged since is not mounted.
+func TestMountVolume_Abandoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := nodeWith(t, formatted())
+		host := volumeapi.NewOn(node)
+		inject(t, node, winsim.Fault{Call: "FileSystem", Times: 1, Delay: 5 * time.Minute})
+		leaves(t, host, func(h volumeapi.HostAPI) error { return h.MountVolume(id, mount) })
+		time.Sleep(time.Hour)
+		if node.Exists(mount) {
+			t.Errorf("there is %s", node.Tree(mount))
+		}
+		must(t, host.MountVolume(id, mount))
+		wantMounted(t, host, mount, id)
+	})
+}
+
 // TestUnmountVolume_Abandoned: a volume that is said to be mounted stays so. Its next pod would write to the folder.
 func TestUnmountVolume_Abandoned(t *testing.T) {
 	for call, staysMounted := range map[string]bool{"FlushVolume": true, "DeleteMountPoint": false} {
