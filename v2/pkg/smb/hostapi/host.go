@@ -116,8 +116,15 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 		if local != "" {
 			r.dir = remote.Inside()
 		}
-		if err := h.connect(ctx, r); err != nil {
+		first, err := h.connect(ctx, r)
+		if err != nil {
 			return err
+		}
+		if !folder.linked && !queue.Awaited(ctx) { // a server can take minutes, and the volume may have been unstaged since
+			if first {
+				h.undo(ctx, r)
+			}
+			return winerr.New(winerr.Unavailable, opMap, c.object(), "its caller has left, so nothing is mapped; call again")
 		}
 		h.state.links.cancelRemoval(remote)
 		if err := h.link(ctx, remote, folder); err != nil {

@@ -23,26 +23,27 @@ type mapRequest struct {
 }
 
 // connect makes sure that a working mapping of a share exists, as the table in decision.go says,
-// and that the directory of the request is on the share.
-func (h host) connect(ctx context.Context, r mapRequest) error {
+// and that the directory of the request is on the share. It reports whether it made one where there was none.
+func (h host) connect(ctx context.Context, r mapRequest) (first bool, err error) {
 	seen, err := h.examine(ctx, r.Remote, r.dir, r.needs)
 	if err != nil {
-		return err
+		return false, err
 	}
 	decided, user := h.judge(ctx, r, r.Remote, seen)
 	if decided.action == actionUse {
-		return missing(r, seen.missing)
+		return false, missing(r, seen.missing)
 	}
 	made, err := h.act(ctx, r, seen, decided, user)
+	first = made && seen.state == stateAbsent
 	if err != nil || r.local == "" && seen.state == stateAbsent {
-		return err
+		return first, err
 	}
 	absent, answer := h.open(ctx, r.Remote, r.dir)
 	err = cmp.Or(missing(r, absent), denied(r, answer))
-	if err != nil && made && seen.state == stateAbsent {
+	if err != nil && first {
 		h.undo(ctx, r)
 	}
-	return err
+	return first, err
 }
 
 // act does what was decided about a mapping that cannot be used as it is. It reports whether it made
@@ -67,7 +68,7 @@ func (h host) act(ctx context.Context, r mapRequest, seen condition, decided dec
 	return false, kept(r.Remote, seen, user)
 }
 
-// undo removes the mapping that a failed request has created, unless a known link uses it. If the
+// undo removes the mapping that a request has created, which has failed or lost its callers, unless a known link uses it. If the
 // scan for links fails, it removes it too: other requests about the server wait, so that none can
 // have made a link with it, and links from before did not work without it.
 func (h host) undo(ctx context.Context, r mapRequest) {

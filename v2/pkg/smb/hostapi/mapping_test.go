@@ -701,6 +701,33 @@ func TestJoin(t *testing.T) {
 	})
 }
 
+// TestMapping_Abandoned: a share that a server maps when no caller waits any more is not linked, and not left mapped.
+func TestMapping_Abandoned(t *testing.T) {
+	for _, mapped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNode(t)
+			host := limited(t, node)
+			fault := winsim.Fault{Call: "CreateSMBMapping", Times: 1, Delay: 5 * time.Second}
+			if mapped {
+				fault.Call = "FileInfo"
+				must(t, mapTo(host, share, stage2))
+			}
+			inject(t, node, fault)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := mapTo(bind(ctx, host), share, stage); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("it ends with %v", err)
+			}
+			time.Sleep(time.Hour)
+			if wantMapped(t, node, share, mapped); node.Exists(stage) {
+				t.Error("there is a link")
+			}
+			must(t, mapTo(host, share, stage))
+			wantMapped(t, node, share, true)
+		})
+	}
+}
+
 // TestMapping_DomainRequired: a user name without a domain is refused, and the error says what
 // to write; the same name with any domain works.
 func TestMapping_DomainRequired(t *testing.T) {
