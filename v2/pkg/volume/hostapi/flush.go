@@ -39,7 +39,7 @@ func isSilence(err error) bool {
 // isDeviceError reports whether a disk, rather than Windows or a caller, failed.
 func isDeviceError(err error) bool {
 	switch winerr.CodeOf(err) {
-	case winerr.IODevice, winerr.NotReady, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt,
+	case winerr.WriteProtect, winerr.IODevice, winerr.NotReady, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt,
 		winerr.CRC, winerr.WriteFault, winerr.ReadFault, winerr.DeviceHardwareError, winerr.DiskCorrupt:
 		return true
 	default:
@@ -56,9 +56,9 @@ func (h host) flush(ctx context.Context, id win.VolumeID) error {
 		h.unflushed.Delete(id)
 	}
 	switch winerr.CodeOf(err) {
-	case winerr.WriteProtect, winerr.InvalidFunction:
+	case winerr.InvalidFunction:
 		return nil
-	case winerr.AccessDenied:
+	case winerr.AccessDenied, winerr.WriteProtect: // a disk that fails may say it, too
 		if h.readOnly(ctx, id) {
 			return nil
 		}
@@ -68,13 +68,16 @@ func (h host) flush(ctx context.Context, id win.VolumeID) error {
 	}
 }
 
-// readOnly reports whether a volume is known to be on a read-only disk. Flushing needs write
+// readOnly reports whether a volume, or its disk, is known to be read-only. Flushing needs write
 // access, which such a volume may refuse with ERROR_ACCESS_DENIED (5).
 func (h host) readOnly(ctx context.Context, id win.VolumeID) bool {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
-	if err != nil || number.Type != win.DeviceTypeDisk {
-		return false
+	if err == nil && number.Type == win.DeviceTypeDisk {
+		attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(number.Number))
+		if err == nil && attributes.ReadOnly {
+			return true
+		}
 	}
-	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(number.Number))
-	return err == nil && attributes.ReadOnly
+	fileSystem, err := h.m.FileSystem(ctx, id)
+	return err == nil && fileSystem.ReadOnly
 }

@@ -24,7 +24,8 @@ func TestWriteVolumeCache(t *testing.T) {
 		kind     winerr.Kind // if it fails
 		readOnly bool
 	}{
-		{code: winerr.WriteProtect},
+		{code: winerr.WriteProtect, readOnly: true},
+		{code: winerr.WriteProtect, kind: winerr.InUse},
 		{code: winerr.InvalidFunction},
 		{code: winerr.AccessDenied, readOnly: true},
 		{code: winerr.AccessDenied, kind: winerr.Denied},

@@ -99,8 +99,9 @@ type lastFlush struct {
 // dying disk. One that does not answer may only be slow, see lostInSilence.
 func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	err = h.flush(ctx, w.volume)
+	code := winerr.CodeOf(err)
 	// The disk of a volume that Windows still has may come back.
-	gone := errors.Is(err, winerr.NotFound) && (winerr.CodeOf(err) != winerr.DeviceNotConnected || lostvolume.Missing(ctx, h.m, w.volume))
+	gone := code == winerr.FileNotFound || code == winerr.PathNotFound || errors.Is(err, winerr.NotFound) && lostvolume.Missing(ctx, h.m, w.volume)
 	switch {
 	case err == nil:
 		return nil, nil
@@ -116,7 +117,7 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	if before, found := h.unflushed.Load(w.volume); found && before.(lastFlush).done && gone {
 		return nil, nil // its disk went offline after that
 	}
-	switch code := winerr.CodeOf(err); {
+	switch {
 	case code == winerr.UnrecognizedVolume, code == winerr.FVELocked, gone:
 		klog.FromContext(ctx).Info("The volume cannot be flushed and is unmounted anyway", "volume", w.volume, "path", w.path, "error", err)
 		return nil, nil

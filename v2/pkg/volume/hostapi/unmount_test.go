@@ -90,7 +90,7 @@ func TestUnmountVolume_VolumeInTrouble(t *testing.T) {
 // TestUnmountVolume_DyingDisk: a pod does not wait for ever for a disk that cannot be written to. The
 // first failed flush keeps the mount, because it may pass; the second one in a row does not.
 func TestUnmountVolume_DyingDisk(t *testing.T) {
-	for _, code := range []winerr.Code{winerr.IODevice, winerr.NotReady, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt, winerr.DeviceNotConnected, 23, 29, 30, 483, 1393} {
+	for _, code := range []winerr.Code{winerr.IODevice, winerr.NotReady, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt, winerr.DeviceNotConnected, winerr.WriteProtect, 23, 29, 30, 55, 433, 483, 1393, 1617} {
 		node := newNode(t, twoVolumes())
 		must(t, node.MountFolder(target, id))
 		var losses []string
@@ -107,7 +107,7 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 		}
 		inject(t, node, flushFails)
 		// Only the flushes of UnmountVolume count.
-		if err := host.WriteVolumeCache(id); winerr.CodeOf(err) != code || !strings.Contains(err.Error(), "may be lost") && code != winerr.DeviceNotConnected {
+		if err := host.WriteVolumeCache(id); winerr.CodeOf(err) != code || !strings.Contains(err.Error(), "may be lost") && !errors.Is(code, winerr.NotFound) {
 			t.Errorf("WriteVolumeCache: %v", err)
 		}
 		if err := host.UnmountVolume(id, target); err == nil || len(losses) > 0 {
