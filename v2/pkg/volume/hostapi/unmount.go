@@ -108,9 +108,7 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	case isSilence(err):
 		return h.lostInSilence(ctx, w, err)
 	case isDeviceError(err), !gone && errors.Is(err, winerr.NotFound):
-		now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
-		before, found := h.unflushed.Swap(w.volume, now)
-		if first, _ := before.(lastFlush); found && !first.done && first.path == now.path && now.at-first.at <= flushRetry {
+		if h.failsAgain(w) {
 			return err, nil
 		}
 	}
@@ -124,6 +122,20 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	default:
 		return nil, winerr.As(winerr.KindOf(err), w.op, w.object(), err, "its cache could not be written, so it stays mounted")
 	}
+}
+
+// failsAgain notes a failed flush, and reports whether it repeats one. The failures of other folders wait: if they counted
+// as the last ones, a volume with two folders would keep both for ever.
+func (h host) failsAgain(w work) bool {
+	now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
+	value, _ := h.unflushed.Load(w.volume)
+	before, found := value.(lastFlush)
+	again := found && !before.done && now.at-before.at <= flushRetry
+	if again && before.path != now.path {
+		return false
+	}
+	h.unflushed.Store(w.volume, now)
+	return again
 }
 
 // silenceLimit is how long a disk may be silent before what it has not written counts as lost. Failovers of arrays take

@@ -127,10 +127,15 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 	node, host := mounted(t)
 	must(t, host.MountVolume(id, target+"2"))
 	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.SemTimeout)})
-	for _, path := range []string{target, target + "2", target} {
+	for _, path := range []string{target, target + "2"} {
 		if err := host.UnmountVolume(id, path); err == nil {
 			t.Errorf("%s: unmounted, but only another folder was tried before", path)
 		}
+	}
+	must(t, host.UnmountVolume(id, target)) // the other folder has not taken its turn
+	must(t, host.MountVolume(id, target))
+	if err := host.UnmountVolume(id, target); err == nil {
+		t.Error("the count of an earlier mount is remembered")
 	}
 	must(t, node.Sleep(t.Context(), time.Hour))
 	node.StepClock(-time.Hour)
