@@ -87,8 +87,9 @@ const flushRetry = 10 * time.Minute
 type lastFlush struct {
 	path string
 	at   time.Duration
-	done bool  // by flushMounted
-	loss error // that flushMounted has accepted
+	row  time.Duration // when the failures in a row began of which it is the last
+	done bool          // by flushMounted
+	loss error         // that flushMounted has accepted
 }
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
@@ -96,7 +97,8 @@ type lastFlush struct {
 //
 // A disk that fails may recover, so the first failure keeps the volume mounted. The second one in a
 // row, of the same folder within flushRetry, is the loss that it returns: a pod must not wait for ever for a
-// dying disk. One that does not answer may only be slow, see lostInSilence.
+// dying disk. One that does not answer may only be slow, see lostInSilence, and other failures may pass: they count when
+// they have lasted for silenceLimit. ERROR_ACCESS_DENIED (5) does not: a repair has the volume then.
 func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	err = h.flush(ctx, w.volume)
 	code := winerr.CodeOf(err)
@@ -107,8 +109,13 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 		return nil, nil
 	case isSilence(err):
 		return h.lostInSilence(ctx, w, err)
-	case isDeviceError(err), !gone && errors.Is(err, winerr.NotFound):
-		if h.failsAgain(w) {
+	case gone, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, code == winerr.AccessDenied, !answered(err):
+	default:
+		lasting := silenceLimit
+		if isDeviceError(err) || errors.Is(err, winerr.NotFound) {
+			lasting = 0
+		}
+		if h.failsAgain(w, lasting) {
 			return err, nil
 		}
 	}
@@ -124,18 +131,21 @@ func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
 	}
 }
 
-// failsAgain notes a failed flush, and reports whether it repeats one. The failures of other folders wait: if they counted
-// as the last ones, a volume with two folders would keep both for ever.
-func (h host) failsAgain(w work) bool {
-	now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed()}
+// failsAgain notes a failed flush, and reports whether it repeats one, over the given time or after an accepted loss. The
+// failures of other folders wait: if they counted as the last ones, a volume with two folders would keep both for ever.
+func (h host) failsAgain(w work, lasting time.Duration) bool {
+	now := lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed(), row: h.m.Elapsed()}
 	value, _ := h.unflushed.Load(w.volume)
 	before, found := value.(lastFlush)
 	again := found && !before.done && now.at-before.at <= flushRetry
 	if again && before.path != now.path {
 		return false
 	}
+	if again {
+		now.row, now.loss = before.row, before.loss
+	}
 	h.unflushed.Store(w.volume, now)
-	return again
+	return again && (now.at-now.row >= lasting || now.loss != nil)
 }
 
 // silenceLimit is how long a disk may be silent before what it has not written counts as lost. Failovers of arrays take
@@ -184,7 +194,7 @@ func (b boundHost) FlushToUnmount(volumeID, path string) (loss string, err error
 		}
 		loss, err := h.flushToUnmount(ctx, w)
 		if err == nil {
-			h.unflushed.Store(w.volume, lastFlush{winpath.Fold(w.path), h.m.Elapsed(), loss == nil, loss})
+			h.unflushed.Store(w.volume, lastFlush{path: winpath.Fold(w.path), at: h.m.Elapsed(), done: loss == nil, loss: loss})
 		}
 		if loss != nil {
 			return lossError{loss}
