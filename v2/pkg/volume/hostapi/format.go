@@ -119,17 +119,25 @@ func (h host) formatEmpty(ctx context.Context, id win.VolumeID, settings formatS
 		if result, err = h.formatBy(ctx, id, settings, h.m.Format); err != nil || !unnoticed(result.failure) {
 			return true, err
 		}
-		// The refresh may help; its failure does not matter.
-		if err := h.m.RefreshStorageCache(ctx); err != nil && ctx.Err() != nil {
-			return false, err
-		}
-		return false, nil
+		return false, h.refresh(ctx)
 	})
 	if err != nil || (noticed && !missing(result.failure)) {
 		return result, err
 	}
 	klog.FromContext(ctx).Info("The storage service cannot format the volume, trying Win32_Volume", "volume", id, "error", result.failure)
 	return h.formatBy(ctx, id, settings, h.m.FormatLegacy)
+}
+
+// refreshLimit is how long the storage service may take to look again.
+const refreshLimit = 15 * time.Second
+
+// refresh makes the storage service look again, which works from a cache. It may help, and its failure does not matter: only
+// the end of ctx does.
+func (h host) refresh(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, refreshLimit)
+	defer cancel()
+	_ = h.m.RefreshStorageCache(limited)
+	return ctx.Err()
 }
 
 // unnoticed reports whether the storage service does not know the volume yet.

@@ -140,6 +140,7 @@ func TestFormatVolume_StorageService(t *testing.T) {
 		"knows the volume late":         {delay: time.Hour},
 		"has an old cache":              {outOfDate: 3},
 		"cannot be refreshed, but sees": {delay: 3 * time.Second, fault: winsim.Fault{Call: "RefreshStorageCache", Error: uint32(winerr.IODevice)}},
+		"hangs when it is refreshed":    {delay: time.Hour, fault: winsim.Fault{Call: "RefreshStorageCache", Delay: 1000 * time.Hour}, legacy: 1},
 		"never knows the volume":        {fault: winsim.Fault{Call: "Format", Error: uint32(winerr.WMINotFound)}, legacy: 1},
 		"is missing":                    {fault: winsim.Fault{Call: "Format", Error: invalidClass}, legacy: 1},
 		"does not support it":           {fault: winsim.Fault{Call: "Format", Error: uint32(winerr.StorageNotSupported)}, legacy: 1},
@@ -148,23 +149,29 @@ func TestFormatVolume_StorageService(t *testing.T) {
 		"says it is read-only":          {fault: winsim.Fault{Call: "Format", Error: uint32(winerr.StorageReadOnly)}, fails: true, kind: winerr.InUse},
 	} {
 		t.Run(name, func(t *testing.T) {
-			model := modelWith()
-			model.Storage.ServiceDelay, model.Storage.ServiceOutOfDate = c.delay, c.outOfDate
-			model.Storage.VolumeArrival = 0
-			node := newNode(t, model)
-			_, err := node.AttachDisk(gpt(winsim.GiB, unformatted()))
-			must(t, err)
-			if c.fault.Call != "" {
-				inject(t, node, c.fault)
-			}
-			err = volumeapi.NewOn(node).FormatVolume(id)
-			wantCalls(t, node, "FormatLegacy", c.legacy)
-			if c.fails {
-				wantKind(t, "FormatVolume", err, c.kind, id)
-				return
-			}
-			must(t, err)
-			wantFormatted(t, volumeapi.NewOn(node), id, true)
+			synctest.Test(t, func(t *testing.T) {
+				model := modelWith()
+				model.Storage.ServiceDelay, model.Storage.ServiceOutOfDate = c.delay, c.outOfDate
+				model.Storage.VolumeArrival = 0
+				node := newNode(t, model)
+				_, err := node.AttachDisk(gpt(winsim.GiB, unformatted()))
+				must(t, err)
+				if c.fault.Call != "" {
+					inject(t, node, c.fault)
+				}
+				begin := time.Now()
+				err = volumeapi.NewOn(node).FormatVolume(id)
+				if took := time.Since(begin); took > time.Minute {
+					t.Errorf("it took %v", took)
+				}
+				wantCalls(t, node, "FormatLegacy", c.legacy)
+				if c.fails {
+					wantKind(t, "FormatVolume", err, c.kind, id)
+					return
+				}
+				must(t, err)
+				wantFormatted(t, volumeapi.NewOn(node), id, true)
+			})
 		})
 	}
 }

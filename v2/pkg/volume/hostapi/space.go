@@ -111,8 +111,7 @@ func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partition
 		return s, err
 	}
 	klog.FromContext(ctx).Info("The partition table does not follow its disk, trying MSFT_Partition", "volume", id, "disk", at.disk, "size", target)
-	// The service works from a cache. The refresh may help; its failure does not matter.
-	if err := h.m.RefreshStorageCache(ctx); err != nil && ctx.Err() != nil {
+	if err := h.refresh(ctx); err != nil {
 		return s, winerr.Wrap(opResize, string(id), err)
 	}
 	if err := h.m.ResizePartition(ctx, at.disk, s.id, target); err != nil {
