@@ -33,7 +33,7 @@ func (h *host) awaitArrival(ctx context.Context, disk target, layout win.DriveLa
 		layout = now
 	}
 	return winerr.New(winerr.Deadline, opAwait, disk.name(),
-		"Windows has not created a volume for partition %d {%s} within %s; the table is %s; call again to wait longer",
+		"Windows has not created a volume for partition %d {%s} within %s; the table is %s; call again; ListVolumesOnDisk waits longer",
 		missing[0].Number, missing[0].ID, arrivalTimeout, describe(layout))
 }
 

@@ -67,6 +67,26 @@ func TestSetDiskState_ReadOnly(t *testing.T) {
 	}
 }
 
+// TestSetDiskState_VolumeArrivesLate: the error says what waits longer. The next call does not.
+func TestSetDiskState_VolumeArrivesLate(t *testing.T) {
+	disk := ownDisk()
+	disk.Offline = true
+	model := withDisk(disk)
+	model.Storage.VolumeArrival = 45 * time.Second
+	node := newNode(t, model)
+	err := diskapi.NewOn(node).SetDiskState(added, true)
+	if wantKind(t, "SetDiskState", err, winerr.Deadline); err != nil && !strings.Contains(err.Error(), "ListVolumesOnDisk waits longer") {
+		t.Error(err)
+	}
+	require.NoError(t, diskapi.NewOn(node).SetDiskState(added, true))
+	if ids, err := node.Volume().ListVolumesOnDisk(added, 0); err == nil {
+		t.Errorf("the volumes are %q", ids)
+	}
+	require.NoError(t, node.Sleep(t.Context(), 15*time.Second))
+	_, err = node.Volume().ListVolumesOnDisk(added, 0)
+	require.NoError(t, err)
+}
+
 // TestSetDiskState_PutOfflineAgain: Windows may undo the change when it gets round to the
 // arrival of the disk.
 func TestSetDiskState_PutOfflineAgain(t *testing.T) {
