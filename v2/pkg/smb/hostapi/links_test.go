@@ -244,6 +244,24 @@ func TestRemove_Unsure(t *testing.T) {
 			wantMapped(t, node, share, false)
 		})
 	}
+	t.Run("the scan fails, and other shares are not mapped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			node := newNode(t)
+			must(t, mapTo(limited(t, node), share, ""))
+			host := limited(t, node)
+			fault := inject(t, node, winsim.Fault{Call: "ListDirectory", Error: 1117})
+			for _, remote := range []string{share, `\\files\other`, `\\files\more`, `\\files\none`} {
+				must(t, host.RemoveSMBGlobalMapping(remote))
+			}
+			fault.Remove()
+			must(t, node.Sleep(t.Context(), time.Minute))
+			time.Sleep(3 * time.Minute)
+			if removals := made(node, "RemoveSMBMapping"); removals != 1 {
+				t.Errorf("%d removals were made, want 1", removals)
+			}
+			wantMapped(t, node, share, false)
+		})
+	})
 	t.Run("there are too many files", func(t *testing.T) {
 		node := newNode(t)
 		must(t, mapTo(limited(t, node), share, ""))

@@ -28,6 +28,11 @@ func (h host) unmap(ctx context.Context, remotePath, except string) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			if _, ours := h.state.mappings.of(share); !ours {
+				if _, err := h.m.SMBMapping(ctx, share); notMapped(err) { // or removals of nothing would pile up
+					return nil
+				}
+			}
 			h.state.links.postponeRemoval(remote)
 			h.tryLater(ctx, remote)
 			if last, _ := h.state.scans.last(h.limits.String()); except != "" && last.passes(h.m.Elapsed()) { // its caller repeats the call
