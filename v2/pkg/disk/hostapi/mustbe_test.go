@@ -94,6 +94,9 @@ func TestMustBe_Another(t *testing.T) {
 		is   diskapi.MustBe
 		kind winerr.Kind
 	}{
+		"long serial":   {diskapi.MustBe{Serial: "1\n" + strings.Repeat("x", 1000)}, winerr.Busy},
+		"long page 83":  {diskapi.MustBe{Page83: "1\n" + strings.Repeat("x", 1000)}, winerr.Busy},
+		"long device":   {diskapi.MustBe{Device: `\\?\#` + "\n" + strings.Repeat("x", 1000)}, winerr.Busy},
 		"serial":        {diskapi.MustBe{Serial: "ANOTHER"}, winerr.Busy},
 		"page 83":       {diskapi.MustBe{Page83: "another"}, winerr.Busy},
 		"both":          {diskapi.MustBe{Serial: "OWN", Page83: "another"}, winerr.Busy},
@@ -111,7 +114,9 @@ func TestMustBe_Another(t *testing.T) {
 			"read": readErr, "partition": h.PartitionDisk(added), "offline": h.SetDiskState(added, false), "online": h.SetDiskState(added, true),
 			"read-only": h.SetDiskReadOnly(added, true), "online read-only": h.OnlineDiskReadOnly(added),
 		} {
-			wantKind(t, name+", "+what, err, c.kind)
+			if wantKind(t, name+", "+what, err, c.kind); err != nil && (len(err.Error()) > 400 || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
 		}
 	}
 	if changes(node) != 0 {

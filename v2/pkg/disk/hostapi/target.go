@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -58,11 +59,11 @@ func (h *host) meant(ctx context.Context, op string, disk uint32, is MustBe) (ta
 	t.device = win.Device(is.Device)
 	switch number, err := h.m.DeviceNumber(ctx, t.device); {
 	case errors.Is(err, winerr.NotFound):
-		return t, t.isAnother(op, is.Device)
+		return t, t.isAnother(op, fmt.Sprintf("%.250q", is.Device))
 	case err != nil:
 		return t, winerr.Wrap(op, t.name(), err)
 	case number.Type != win.DeviceTypeDisk || number.Number != disk:
-		return t, t.isAnother(op, is.Device)
+		return t, t.isAnother(op, fmt.Sprintf("%.250q", is.Device))
 	}
 	t.isPinned = true
 	return t, h.confirm(ctx, op, &t)
@@ -83,15 +84,15 @@ func (h *host) confirm(ctx context.Context, op string, t *target) error {
 	}
 	switch {
 	case is.Serial != "" && t.serial != is.Serial:
-		return t.isAnother(op, "the serial number "+is.Serial)
+		return t.isAnother(op, fmt.Sprintf("the serial number %.250q", is.Serial))
 	case is.Page83 != "" && t.page83 != is.Page83:
-		return t.isAnother(op, "page 83 "+is.Page83)
+		return t.isAnother(op, fmt.Sprintf("page 83 %.250q", is.Page83))
 	case is.VolumeID == "":
 		return nil
 	}
 	id, ok := win.ParseVolumeID(is.VolumeID)
 	if !ok {
-		return winerr.New(winerr.Invalid, op, t.name(), "%q is not the id of a volume", is.VolumeID)
+		return winerr.New(winerr.Invalid, op, t.name(), "%.250q is not the id of a volume", is.VolumeID)
 	}
 	// Windows does not know the volumes of an offline disk.
 	if layout, err := h.m.DriveLayout(ctx, t.device); err == nil && slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return volumeNamed(p) == id }) {
