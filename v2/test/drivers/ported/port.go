@@ -58,7 +58,9 @@ func elasticBlockStore() port {
 		deleted: []string{
 			"pkg/mounter/mount_windows.go", "pkg/mounter/mount_windows_proxyV1.go", "pkg/mounter/mount_windows_proxyV2.go",
 		},
+		edits: requests("pkg/driver/node.go", "d", "ctx", calls...),
 		aside: []string{"pkg/mounter/mount_linux.go", "pkg/mounter/mount_unsupported.go"},
+		whole: []string{"linux", "darwin", "windows"},
 		asks:  map[string][]string{"pkg/driver/node.go": {"runtime.GOOS"}},
 	}
 }
@@ -123,6 +125,19 @@ func share() port {
 		whole: []string{"linux", "darwin", "windows"},
 		asks:  map[string][]string{node: {"os.Lstat", "os.MkdirAll", "os.ReadDir", "runtime.GOOS"}},
 	}
+}
+
+// calls are those that a node service makes the mounter's.
+var calls = []string{"NodeStageVolume", "NodeUnstageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeExpandVolume", "NodeGetVolumeStats"}
+
+// requests are the edits of calls, so that what the mounter does ends with the context of the request. Its parameter is named ctx.
+func requests(file, receiver, ctx string, calls ...string) (edits []edit) {
+	for _, call := range calls {
+		rest := fmt.Sprintf(" context.Context, req *csi.%[1]sRequest) (*csi.%[1]sResponse, error) {\n", call)
+		bind := fmt.Sprintf("\t%[1]s = %[1]s.withContext(ctx)\n", receiver)
+		edits = append(edits, edit{file, call + "(" + ctx + rest, call + "(ctx" + rest + bind})
+	}
+	return edits
 }
 
 // contexts are the edits of the functions for another system.

@@ -22,7 +22,7 @@ func Test(t *testing.T) {
 		Missing: life.Volume{ID: "vol-0999", PublishContext: context},
 		Offline: true,
 		Serve: func(_ *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
-			nodeMounter := &mounter.NodeMounter{SafeFormatAndMount: kit.NewSafeFormatAndMount(m).SafeFormatAndMount}
+			nodeMounter := &mounter.NodeMounter{SafeFormatAndMount: mounter.Bind(t.Context(), m)}
 			instance := &metadata.Metadata{InstanceID: "i-0123456789abcdef0", InstanceType: "m5.large", Region: "us-east-1", AvailabilityZone: "us-east-1a"}
 			return &driver.Driver{}, driver.NewNodeService(&driver.Options{}, instance, nodeMounter, nil)
 		},

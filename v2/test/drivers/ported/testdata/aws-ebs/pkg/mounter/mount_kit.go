@@ -22,14 +22,33 @@ func newSafeMounter(mode kit.Mode) (*mountutils.SafeFormatAndMount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
+	return Bind(context.Background(), m), nil
 }
 
-func (m *NodeMounter) kit() *kit.Mounter { return m.Interface.(*kit.Mounter) }
+// bound is a mounter for one request.
+type bound struct {
+	*kit.Mounter
+	ctx context.Context
+}
+
+// Bind returns a mounter whose calls end with ctx.
+func Bind(ctx context.Context, m *kit.Mounter) *mountutils.SafeFormatAndMount {
+	safe := kit.NewSafeFormatAndMount(m).SafeFormatAndMount
+	safe.Interface = bound{m.WithContext(ctx), ctx}
+	return safe
+}
+
+func (m *NodeMounter) WithContext(ctx context.Context) Mounter {
+	return &NodeMounter{Bind(ctx, m.kit())}
+}
+
+func (m *NodeMounter) ctx() context.Context { return m.Interface.(bound).ctx }
+
+func (m *NodeMounter) kit() *kit.Mounter { return m.Interface.(bound).Mounter }
 
 func (m *NodeMounter) FindDevicePath(_, volumeID, _, _ string) (string, error) {
 	// The serial number is vol0123, an underscore and a number.
-	number, err := m.kit().FindDisk(context.Background(), kit.Disk{SerialPrefix: strings.ReplaceAll(volumeID, "-", "")})
+	number, err := m.kit().FindDisk(m.ctx(), kit.Disk{SerialPrefix: strings.ReplaceAll(volumeID, "-", "")})
 	return strconv.Itoa(int(number)), err
 }
 
@@ -41,7 +60,7 @@ func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, f
 	if err != nil {
 		return err
 	}
-	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Source: kit.DiskNumber(number), FSType: fstype, MountFlags: options})
+	_, err = m.kit().Stage(m.ctx(), kit.StageRequest{Path: target, Source: kit.DiskNumber(number), FSType: fstype, MountFlags: options})
 	return err
 }
 
@@ -53,7 +72,7 @@ func diskNumber(device string) (uint32, error) {
 // GetDeviceNameFromMount returns the number of the disk, or the volume if its disk is gone, so that
 // the node service unstages it.
 func (m *NodeMounter) GetDeviceNameFromMount(mountPath string) (string, int, error) {
-	staged, err := m.kit().StagedAt(context.Background(), mountPath)
+	staged, err := m.kit().StagedAt(m.ctx(), mountPath)
 	switch {
 	case err == nil:
 		return strconv.Itoa(int(staged.DiskNumber)), 1, nil
@@ -70,15 +89,15 @@ func (m *NodeMounter) GetBlockSizeBytes(devicePath string) (int64, error) {
 	if err != nil {
 		return -1, err
 	}
-	return m.kit().DiskBytes(context.Background(), number)
+	return m.kit().DiskBytes(m.ctx(), number)
 }
 
 func (m *NodeMounter) NeedResize(_, deviceMountPath string) (bool, error) {
-	return m.kit().NeedsResize(context.Background(), deviceMountPath)
+	return m.kit().NeedsResize(m.ctx(), deviceMountPath)
 }
 
 func (m *NodeMounter) Resize(_, deviceMountPath string) (bool, error) {
-	_, err := m.kit().Expand(context.Background(), deviceMountPath, 0)
+	_, err := m.kit().Expand(m.ctx(), deviceMountPath, 0)
 	return err == nil, err
 }
 
@@ -86,23 +105,23 @@ func (m *NodeMounter) Resize(_, deviceMountPath string) (bool, error) {
 func (m *NodeMounter) PreparePublishTarget(target string) error { return m.Unpublish(target) }
 
 func (m *NodeMounter) Unpublish(path string) error {
-	return m.kit().Unpublish(context.Background(), path)
+	return m.kit().Unpublish(m.ctx(), path)
 }
 
 func (m *NodeMounter) Unstage(path string) error {
-	return m.kit().Unstage(context.Background(), kit.UnstageRequest{Path: path, Offline: true})
+	return m.kit().Unstage(m.ctx(), kit.UnstageRequest{Path: path, Offline: true})
 }
 
 func (m *NodeMounter) GetVolumeStats(volumePath string) (VolumeStats, error) {
-	usage, err := m.kit().Stats(context.Background(), volumePath)
+	usage, err := m.kit().Stats(m.ctx(), volumePath)
 	return VolumeStats{TotalBytes: usage.TotalBytes, UsedBytes: usage.UsedBytes, AvailableBytes: usage.AvailableBytes}, err
 }
 
 func (m *NodeMounter) PathExists(path string) (bool, error) {
-	return m.kit().Exists(context.Background(), path)
+	return m.kit().Exists(m.ctx(), path)
 }
 
-func (m *NodeMounter) MakeDir(path string) error { return m.kit().MakeDir(context.Background(), path) }
+func (m *NodeMounter) MakeDir(path string) error { return m.kit().MakeDir(m.ctx(), path) }
 
 // There are no block volumes on Windows.
 
