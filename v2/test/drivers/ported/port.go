@@ -76,11 +76,13 @@ func computeDisk() port {
 			"pkg/mount-manager/safe-mounter_windows.go", "pkg/mount-manager/statter_windows.go",
 			"pkg/resizefs/resizefs_windows.go",
 		},
+		edits: requests("pkg/gce-pd-csi-driver/node.go", "ns", "ctx", calls...),
 		aside: []string{
 			"pkg/gce-pd-csi-driver/utils_linux.go", "pkg/mount-manager/safe-mounter_linux.go",
 			"pkg/mount-manager/statter_linux.go", "pkg/resizefs/resizefs_linux.go",
 		},
-		asks: map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
+		whole: []string{"linux"}, // the driver has no files for darwin, and its tests do not compile for Windows
+		asks:  map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
 	}
 }
 

@@ -44,7 +44,7 @@ func Test(t *testing.T) {
 				Offline: true,
 				Serve: func(node *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 					machine.Use(node)
-					safe := kit.NewSafeFormatAndMount(m).SafeFormatAndMount
+					safe := mountmanager.Bind(t.Context(), m)
 					return &driver.GCEIdentityServer{}, driver.NewNodeServer(driver.GetGCEDriver(), safe, deviceutils.NewDeviceUtils(),
 						metadata.NewFakeService(), mountmanager.NewStatter(safe), &driver.NodeServerArgs{})
 				},

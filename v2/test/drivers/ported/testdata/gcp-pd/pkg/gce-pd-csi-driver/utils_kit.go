@@ -1,7 +1,6 @@
 package gceGCEDriver
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
@@ -26,7 +25,7 @@ func getDevicePath(ns *GCENodeServer, volumeID, _ string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("error getting device name: %w", err)
 	}
-	ctx := context.Background()
+	ctx := mounter.Context(ns.Mounter)
 	number, err := mounter.Kit(ns.Mounter).FindDisk(ctx, mounter.DiskKeys(ctx, deviceName))
 	return strconv.FormatUint(uint64(number), 10), err
 }
@@ -36,7 +35,7 @@ func getBlockSizeBytes(devicePath string, m *mount.SafeFormatAndMount) (int64, e
 	if err != nil {
 		return 0, err
 	}
-	return mounter.Kit(m).DiskBytes(context.Background(), uint32(number))
+	return mounter.Kit(m).DiskBytes(mounter.Context(m), uint32(number))
 }
 
 // The kit makes and replaces the folders that it needs.
@@ -46,11 +45,11 @@ func preparePublishPath(string, *mount.SafeFormatAndMount) error { return nil }
 func prepareStagePath(string, *mount.SafeFormatAndMount) error { return nil }
 
 func cleanupPublishPath(path string, m *mount.SafeFormatAndMount) error {
-	return mounter.Kit(m).Unpublish(context.Background(), path)
+	return mounter.Kit(m).Unpublish(mounter.Context(m), path)
 }
 
 func cleanupStagePath(path string, m *mount.SafeFormatAndMount) error {
-	return mounter.Kit(m).Unstage(context.Background(), kit.UnstageRequest{Path: path, Offline: true})
+	return mounter.Kit(m).Unstage(mounter.Context(m), kit.UnstageRequest{Path: path, Offline: true})
 }
 
 // There is no read-ahead to set on Windows.

@@ -18,11 +18,31 @@ func NewSafeMounter(int, time.Duration) (*mount.SafeFormatAndMount, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
+	return Bind(context.Background(), m), nil
+}
+
+// bound is a mounter for one request.
+type bound struct {
+	*kit.Mounter
+	ctx context.Context
+}
+
+// Bind returns a mounter whose calls end with ctx.
+func Bind(ctx context.Context, m *kit.Mounter) *mount.SafeFormatAndMount {
+	safe := kit.NewSafeFormatAndMount(m).SafeFormatAndMount
+	safe.Interface = bound{m.WithContext(ctx), ctx}
+	return safe
+}
+
+func (b bound) WithContext(ctx context.Context) *mount.SafeFormatAndMount {
+	return Bind(ctx, b.Mounter)
 }
 
 // Kit returns the mounter in m.
-func Kit(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.Mounter) }
+func Kit(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(bound).Mounter }
+
+// Context returns the context of the request.
+func Context(m *mount.SafeFormatAndMount) context.Context { return m.Interface.(bound).ctx }
 
 // DiskKeys returns the keys by which Windows knows a disk: the EUI-64 of an NVMe disk, which the
 // metadata server reports as a number, or the name of a SCSI disk on page 83.
@@ -61,7 +81,7 @@ func (*realStatter) IsBlockDevice(string) (bool, error) { return false, nil }
 
 // StatFS returns volume usage information.
 func (r *realStatter) StatFS(path string) (available, capacity, used, inodesFree, inodes, inodesUsed int64, err error) {
-	usage, err := Kit(r.mounter).Stats(context.Background(), path)
+	usage, err := Kit(r.mounter).Stats(Context(r.mounter), path)
 	return usage.AvailableBytes, usage.TotalBytes, usage.UsedBytes, 0, 0, 0, err
 }
 

@@ -1,8 +1,6 @@
 package resizefs
 
 import (
-	"context"
-
 	"k8s.io/mount-utils"
 	mounter "sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/pkg/mount-manager"
 )
@@ -20,6 +18,6 @@ func NewResizeFs(mounter *mount.SafeFormatAndMount) *resizeFs {
 
 // Resize makes the file system as large as the disk.
 func (r *resizeFs) Resize(_, deviceMountPath string) (bool, error) {
-	_, err := mounter.Kit(r.mounter).Expand(context.Background(), deviceMountPath, 0)
+	_, err := mounter.Kit(r.mounter).Expand(mounter.Context(r.mounter), deviceMountPath, 0)
 	return err == nil, err
 }
