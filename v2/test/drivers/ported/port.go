@@ -90,13 +90,15 @@ func azureDisk() port {
 	return port{
 		name:   "azuredisk",
 		module: fetch.Module{Path: "sigs.k8s.io/azuredisk-csi-driver", Version: "v1.30.0"},
-		main:   "./v2/pkg/azurediskplugin",
+		main:   "./pkg/azurediskplugin",
 		deleted: []string{
 			"pkg/azuredisk/azure_common_windows.go",
 			"pkg/mounter/safe_mounter_host_process_windows.go", "pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
 			"pkg/os/disk/disk.go", "pkg/os/disk/types.go", "pkg/os/filesystem/filesystem.go", "pkg/os/volume/volume.go",
 		},
+		edits: requests("pkg/azuredisk/nodeserver.go", "d", "_", calls[:5]...), // NodeGetVolumeStats passes its context on
 		aside: []string{"pkg/azuredisk/azure_common_linux.go", "pkg/azuredisk/azure_common_darwin.go", "pkg/mounter/safe_mounter_unix.go"},
+		whole: []string{"linux", "darwin", "windows"},
 		asks:  map[string][]string{"pkg/azuredisk/nodeserver.go": {"os.ReadDir", "runtime.GOOS"}},
 	}
 }

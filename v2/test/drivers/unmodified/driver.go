@@ -77,7 +77,7 @@ func azureDisk() driver {
 		name: "azuredisk",
 		program: fetch.Program{
 			Module:  fetch.Module{Path: "sigs.k8s.io/azuredisk-csi-driver", Version: "v1.30.0"},
-			Package: "./v2/pkg/azurediskplugin",
+			Package: "./pkg/azurediskplugin",
 		},
 		// Without a cluster and a cloud to ask for the zone.
 		args: []string{"--nodeid=node-1", "--volume-attach-limit=16", "--support-zone=false", "--allow-empty-cloud-config=true", "--kubeconfig=no-need-kubeconfig", "--v=4"},

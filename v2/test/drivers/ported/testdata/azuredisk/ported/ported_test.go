@@ -8,6 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 
 	"sigs.k8s.io/azuredisk-csi-driver/pkg/azuredisk"
+	"sigs.k8s.io/azuredisk-csi-driver/pkg/mounter"
 	"sigs.k8s.io/azuredisk-csi-driver/ported/life"
 	"sigs.k8s.io/azuredisk-csi-driver/ported/machine"
 )
@@ -21,7 +22,7 @@ func Test(t *testing.T) {
 		Missing: life.Volume{ID: id + "-missing", PublishContext: map[string]string{"LUN": "9"}},
 		Serve: func(node *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 			machine.Use(node)
-			d := azuredisk.NewPorted(kit.NewSafeFormatAndMount(m).SafeFormatAndMount)
+			d := azuredisk.NewPorted(mounter.Bind(t.Context(), m))
 			return d, d
 		},
 	})

@@ -9,13 +9,12 @@ import (
 	"k8s.io/mount-utils"
 
 	"sigs.k8s.io/azuredisk-csi-driver/pkg/azureutils"
+	"sigs.k8s.io/azuredisk-csi-driver/pkg/mounter"
 )
-
-func kitOf(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.Mounter) }
 
 // findDiskByLun returns the number of the disk. It makes Windows look for it.
 func findDiskByLun(lun int, _ azureutils.IOHandler, m *mount.SafeFormatAndMount) (string, error) {
-	number, err := kitOf(m).FindDisk(context.Background(), kit.Disk{LUN: strconv.Itoa(lun)})
+	number, err := mounter.Kit(m).FindDisk(mounter.Context(m), kit.Disk{LUN: strconv.Itoa(lun)})
 	return strconv.FormatUint(uint64(number), 10), err
 }
 
@@ -30,7 +29,7 @@ func CleanupMountPoint(path string, m *mount.SafeFormatAndMount, _ bool) error {
 }
 
 func getDevicePathWithMountPath(mountPath string, m *mount.SafeFormatAndMount) (string, error) {
-	staged, err := kitOf(m).StagedAt(context.Background(), mountPath)
+	staged, err := mounter.Kit(m).StagedAt(mounter.Context(m), mountPath)
 	return strconv.FormatUint(uint64(staged.DiskNumber), 10), err
 }
 
@@ -39,20 +38,20 @@ func getBlockSizeBytes(devicePath string, m *mount.SafeFormatAndMount) (int64, e
 	if err != nil {
 		return -1, err
 	}
-	return kitOf(m).DiskBytes(context.Background(), uint32(number))
+	return mounter.Kit(m).DiskBytes(mounter.Context(m), uint32(number))
 }
 
 func resizeVolume(_, volumePath string, m *mount.SafeFormatAndMount) error {
-	_, err := kitOf(m).Expand(context.Background(), volumePath, 0)
+	_, err := mounter.Kit(m).Expand(mounter.Context(m), volumePath, 0)
 	return err
 }
 
 func needResizeVolume(_, volumePath string, m *mount.SafeFormatAndMount) (bool, error) {
-	return kitOf(m).NeedsResize(context.Background(), volumePath)
+	return mounter.Kit(m).NeedsResize(mounter.Context(m), volumePath)
 }
 
 func GetVolumeStats(ctx context.Context, m *mount.SafeFormatAndMount, target string, _ hostUtil) ([]*csi.VolumeUsage, error) {
-	usage, err := kitOf(m).Stats(ctx, target)
+	usage, err := mounter.Kit(m).Stats(ctx, target)
 	if err != nil {
 		return nil, err
 	}

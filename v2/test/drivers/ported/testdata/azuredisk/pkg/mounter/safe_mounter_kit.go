@@ -17,5 +17,28 @@ func NewSafeMounter(enableWindowsHostProcess, _ bool) (*mount.SafeFormatAndMount
 	if err != nil {
 		return nil, err
 	}
-	return kit.NewSafeFormatAndMount(m).SafeFormatAndMount, nil
+	return Bind(context.Background(), m), nil
 }
+
+// bound is a mounter for one request.
+type bound struct {
+	*kit.Mounter
+	ctx context.Context
+}
+
+// Bind returns a mounter whose calls end with ctx.
+func Bind(ctx context.Context, m *kit.Mounter) *mount.SafeFormatAndMount {
+	safe := kit.NewSafeFormatAndMount(m).SafeFormatAndMount
+	safe.Interface = bound{m.WithContext(ctx), ctx}
+	return safe
+}
+
+func (b bound) WithContext(ctx context.Context) *mount.SafeFormatAndMount {
+	return Bind(ctx, b.Mounter)
+}
+
+// Kit returns the mounter in m.
+func Kit(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(bound).Mounter }
+
+// Context returns the context of the request.
+func Context(m *mount.SafeFormatAndMount) context.Context { return m.Interface.(bound).ctx }
