@@ -4,6 +4,7 @@
 package life
 
 import (
+	"context"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -91,10 +92,10 @@ func (l *life) run() {
 	l.register()
 
 	l.calls++
-	if err := l.stage(l.Missing); err == nil {
+	if err := l.stage(l.Context(), l.Missing); err == nil {
 		l.Error("a volume that is not on the node was staged")
 	}
-	l.twice("unstage of a volume that was not staged", func() error { return l.unstage(l.Missing) })
+	l.twice("unstage of a volume that was not staged", func(ctx context.Context) error { return l.unstage(ctx, l.Missing) })
 
 	l.use("first.txt")
 	if after := l.node.Tree(kubelet); after != before {
@@ -119,7 +120,7 @@ func (l *life) register() {
 
 // use stages and publishes the volume, has a pod write a file, and undoes it all.
 func (l *life) use(file string) {
-	l.twice("stage", func() error { return l.stage(l.Volume) })
+	l.twice("stage", func(ctx context.Context) error { return l.stage(ctx, l.Volume) })
 	l.twice("publish", l.publish)
 	if err := l.node.WriteFile(podPath+`\`+file, file); err != nil {
 		l.Errorf("the pod cannot write: %v", err)
@@ -133,7 +134,7 @@ func (l *life) use(file string) {
 		l.expand()
 	}
 	l.twice("unpublish", l.unpublish)
-	l.twice("unstage", func() error { return l.unstage(l.Volume) })
+	l.twice("unstage", func(ctx context.Context) error { return l.unstage(ctx, l.Volume) })
 	if l.Disk == 0 {
 		if mappings := l.node.Describe().SMBMappings; len(mappings) > 0 {
 			l.Errorf("shares are still mapped: %+v", mappings)
@@ -148,8 +149,8 @@ func (l *life) expand() {
 	if err := l.node.GrowDisk(l.Disk, grown); err != nil {
 		l.Fatal(err)
 	}
-	l.twice("expand", func() error {
-		_, err := l.server.NodeExpandVolume(l.Context(), &csi.NodeExpandVolumeRequest{
+	l.twice("expand", func(ctx context.Context) error {
+		_, err := l.server.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: l.Volume.ID, VolumePath: podPath, StagingTargetPath: stagePath, VolumeCapability: capability,
 			CapacityRange: &csi.CapacityRange{RequiredBytes: int64(grown)},
 		})
@@ -168,11 +169,16 @@ func (l *life) disk() winsim.Disk {
 	return disk
 }
 
-func (l *life) twice(name string, call func() error) {
+// twice makes a call whose context has ended, which fails, and then two.
+func (l *life) twice(name string, call func(context.Context) error) {
 	l.Helper()
+	ended, cancel := context.WithCancel(l.Context())
+	if cancel(); call(ended) == nil {
+		l.Errorf("%s does not end with its context", name)
+	}
 	for _, time := range []string{"first", "second"} {
 		l.calls++
-		if err := call(); err != nil {
+		if err := call(l.Context()); err != nil {
 			l.Errorf("%s, %s time: %v", name, time, err)
 		}
 	}
@@ -183,30 +189,30 @@ var capability = &csi.VolumeCapability{
 	AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 }
 
-func (l *life) stage(v Volume) error {
-	_, err := l.server.NodeStageVolume(l.Context(), &csi.NodeStageVolumeRequest{
+func (l *life) stage(ctx context.Context, v Volume) error {
+	_, err := l.server.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
 		VolumeId: v.ID, StagingTargetPath: stagePath, VolumeCapability: capability,
 		PublishContext: v.PublishContext, VolumeContext: v.VolumeContext, Secrets: v.Secrets,
 	})
 	return err
 }
 
-func (l *life) publish() error {
+func (l *life) publish(ctx context.Context) error {
 	v := l.Volume
-	_, err := l.server.NodePublishVolume(l.Context(), &csi.NodePublishVolumeRequest{
+	_, err := l.server.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
 		VolumeId: v.ID, StagingTargetPath: stagePath, TargetPath: podPath, VolumeCapability: capability,
 		PublishContext: v.PublishContext, VolumeContext: v.VolumeContext, Secrets: v.Secrets,
 	})
 	return err
 }
 
-func (l *life) unpublish() error {
-	_, err := l.server.NodeUnpublishVolume(l.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: l.Volume.ID, TargetPath: podPath})
+func (l *life) unpublish(ctx context.Context) error {
+	_, err := l.server.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: l.Volume.ID, TargetPath: podPath})
 	return err
 }
 
-func (l *life) unstage(v Volume) error {
-	_, err := l.server.NodeUnstageVolume(l.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: v.ID, StagingTargetPath: stagePath})
+func (l *life) unstage(ctx context.Context, v Volume) error {
+	_, err := l.server.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.ID, StagingTargetPath: stagePath})
 	return err
 }
 
