@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/klog/v2"
@@ -165,11 +166,8 @@ func passes(ctx context.Context, err error) bool {
 // isFinal reports whether the kubelet, after an error of NodeStageVolume, never asks to unstage the volume: see isFinalError in
 // https://github.com/kubernetes/kubernetes/blob/master/pkg/volume/csi/csi_client.go.
 func isFinal(err error) bool {
-	switch failure.ClassOf(err) {
-	case failure.Unavailable, failure.Busy, failure.Deadline, failure.Cancelled:
-		return false
-	}
-	return err != nil
+	asksAgain := []failure.Class{failure.Unavailable, failure.Busy, failure.Deadline, failure.Cancelled}
+	return err != nil && !slices.Contains(asksAgain, failure.ClassOf(err))
 }
 
 // isBelowPlugins reports whether the kubelet stages volumes at a path, so that there can be a record.

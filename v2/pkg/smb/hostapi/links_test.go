@@ -250,7 +250,7 @@ func TestRemove_Unsure(t *testing.T) {
 			must(t, mapTo(limited(t, node), share, ""))
 			host := limited(t, node)
 			fault := inject(t, node, winsim.Fault{Call: "ListDirectory", Error: 1117})
-			for _, remote := range []string{share, `\\files\other`, `\\files\more`, `\\files\none`} {
+			for _, remote := range []string{share, `\\files\one`, `\\files\more`, `\\files\none`} {
 				must(t, host.RemoveSMBGlobalMapping(remote))
 			}
 			fault.Remove()

@@ -14,7 +14,8 @@ import (
 )
 
 // countLines returns how many lines of Go code the port deletes and adds, without blank lines, comments and tests.
-func (t *tree) countLines(test *testing.T, root string) (deleted, added int) {
+func countLines(t *testing.T, p *tree, root string) (deleted, added int) {
+	t.Helper()
 	count := func(before, after []byte) {
 		difference := codeLines(after)
 		for line, n := range codeLines(before) {
@@ -27,24 +28,24 @@ func (t *tree) countLines(test *testing.T, root string) (deleted, added int) {
 	}
 	read := func(name ...string) []byte {
 		content, err := os.ReadFile(filepath.Join(name...))
-		require.NoError(test, err)
+		require.NoError(t, err)
 		return content
 	}
-	for _, name := range t.deleted {
+	for _, name := range p.deleted {
 		if !strings.HasSuffix(name, "_test.go") {
-			count(read(t.sources, name), nil)
+			count(read(p.sources, name), nil)
 		}
 	}
-	edited, err := t.edited(program)
-	require.NoError(test, err)
+	edited, err := p.edited(program)
+	require.NoError(t, err)
 	for name, content := range edited {
-		count(read(t.sources, name), content)
+		count(read(p.sources, name), content)
 	}
-	files, err := t.files(root)
-	require.NoError(test, err)
+	files, err := p.files(root)
+	require.NoError(t, err)
 	for _, name := range files {
 		if !isTest(name) {
-			count(nil, read("testdata", t.name, name))
+			count(nil, read("testdata", p.name, name))
 		}
 	}
 	return deleted, added

@@ -60,7 +60,7 @@ func TestDrivers(t *testing.T) {
 			require.NoError(t, err)
 			output, err := tree.test(t.Context())
 			require.NoError(t, err)
-			deleted, added := tree.countLines(t, root)
+			deleted, added := countLines(t, tree, root)
 			t.Logf("%s %s, %d lines deleted, %d added:\n%s", p.name, p.module.Version, deleted, added, output)
 			require.NoError(t, tree.buildForWindows(t.Context()))
 			require.NoError(t, tree.checkWhole(t.Context(), root))
