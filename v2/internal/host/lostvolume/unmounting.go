@@ -21,11 +21,15 @@ func Unmounting(m win.Machine, path string) (end func()) {
 	return m.Announce(win.Unmounting, winpath.Fold(path))
 }
 
-// AwaitUnmount waits until nothing takes the volume away that was seen at a path, and reports whether it had to: the path
-// must be read again then. Its caller would take the volume for mounted, and its pod would write to the folder.
-func AwaitUnmount(ctx context.Context, m win.Machine, op, path string) (waited bool, err error) {
+// AwaitUnmount waits until nothing takes the volume away that was seen at a path, or may undo its mount, and reports whether
+// it had to: the path must be read again then. Its caller would take the volume for mounted, and its pod would write to the
+// folder. A change is known by the path that was asked for, and Windows' part of it by the one behind the links.
+func AwaitUnmount(ctx context.Context, m win.Machine, op, path string, behind win.Path) (waited bool, err error) {
 	for began := time.Now(); ; waited = true {
 		stuck, found := m.StuckChange(ctx, winpath.Fold(path))
+		if at := winpath.Fold(behind.String()); !found && at != winpath.Fold(path) {
+			stuck, found = m.StuckChange(ctx, at)
+		}
 		switch {
 		case !found:
 			return waited, nil

@@ -73,7 +73,7 @@ func (b boundHost) IsSymlink(path string) (bool, error) {
 	case link.Tag != win.TagSymlink && link.Tag != win.TagMountPoint:
 		return false, nil
 	}
-	if waited, err := lostvolume.AwaitUnmount(ctx, h.m, op, path); err != nil {
+	if waited, err := lostvolume.AwaitUnmount(ctx, h.m, op, path, linkPath); err != nil {
 		return false, err
 	} else if waited {
 		return b.IsSymlink(path)

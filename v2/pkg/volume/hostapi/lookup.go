@@ -52,7 +52,7 @@ func (b boundHost) GetVolumeIDFromTargetPath(targetPath string) (string, error) 
 		case len(next.Below) > 0:
 			return "", winerr.New(winerr.NotFound, opLookup, targetPath, "%s leads to a folder of volume %s, not to the volume itself", path, next.Volume)
 		case next.Volume != "":
-			if waited, err := lostvolume.AwaitUnmount(ctx, h.m, opLookup, path); err != nil {
+			if waited, err := lostvolume.AwaitUnmount(ctx, h.m, opLookup, path, linkPath); err != nil {
 				return "", err
 			} else if waited {
 				continue

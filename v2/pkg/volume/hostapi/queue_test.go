@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -83,6 +84,27 @@ func TestMountVolume_Abandoned(t *testing.T) {
 		}
 		must(t, host.MountVolume(id, mount))
 		wantMounted(t, host, mount, id)
+	})
+}
+
+// TestMountVolume_SeenBehindLink: a mount that Windows has not answered does not count yet, also if a link is on the way.
+func TestMountVolume_SeenBehindLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := nodeWith(t, formatted())
+		must(t, errors.Join(node.Mkdir(pods+`\real`), node.Symlink(pods+`\link`, pods+`\real`)))
+		limits, err := policy.NewUnsafe([]string{pods})
+		must(t, err)
+		host := volumeapi.NewOn(node).(volumeapi.Extended).Within(limits)
+		fault := inject(t, node, winsim.Fault{Call: "SetMountPoint", Times: 1, Late: time.Hour})
+		leaves(t, host, func(h volumeapi.HostAPI) error { return h.MountVolume(id, pods+`\link\x`) })
+		for range 12 { // while the change waits for Windows, and after that
+			_, err = host.GetVolumeIDFromTargetPath(pods + `\link\x`)
+			wantKind(t, "during the mount", err, winerr.Unavailable, pods)
+			time.Sleep(time.Minute)
+		}
+		fault.Remove()
+		synctest.Wait()
+		wantMounted(t, host, pods+`\link\x`, "")
 	})
 }
 
