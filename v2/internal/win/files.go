@@ -11,9 +11,8 @@ import (
 // Files is the part of a machine that deals with directories and links. All changes are made
 // in an open directory, except that CreateDirectory opens the base of its path itself.
 type Files interface {
-	// FileInfo describes what a path names, links included: NtQueryAttributesFile, and for
-	// links one open without access, then FileAttributeTagInfo on that handle, so that
-	// attributes and tag are of the same object.
+	// FileInfo describes what a path names, links included: one open without access, then
+	// FileAttributeTagInfo on that handle, so that attributes and tag are of the same object.
 	FileInfo(ctx context.Context, path Path) (FileInfo, error)
 
 	// TargetInfo is FileInfo, except that for a mounted folder it describes the root of the

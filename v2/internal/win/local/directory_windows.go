@@ -72,20 +72,8 @@ func askEntry[T any](d directory, name string, ask func(windows.Handle) (T, erro
 	return ask(handle)
 }
 
-func lookAtEntry[T any](d directory, name string, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
-	info, err := d.attributesByName(name)
-	return attributesOr(info, err, ordinary, func() (T, error) { return askEntry(d, name, ask) })
-}
-
-func (d directory) attributesByName(name string) (win.FileInfo, error) {
-	if strings.ContainsAny(name, `\/`) {
-		return win.FileInfo{}, winerr.InvalidName
-	}
-	return attributesByName(d.handle, name)
-}
-
 func (d directory) FileInfo(_ context.Context, name string) (win.FileInfo, error) {
-	return lookAtEntry(d, name, itself, fileInfo)
+	return askEntry(d, name, fileInfo)
 }
 
 func (d directory) Location(_ context.Context, name string) (string, error) {
@@ -93,7 +81,7 @@ func (d directory) Location(_ context.Context, name string) (string, error) {
 }
 
 func (d directory) ReparsePoint(_ context.Context, name string) (win.ReparsePoint, error) {
-	return lookAtEntry(d, name, noLink, reparsePoint)
+	return askEntry(d, name, reparsePoint)
 }
 
 func (d directory) Open(_ context.Context, name string) (win.Directory, error) {

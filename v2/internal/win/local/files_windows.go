@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"golang.org/x/sys/windows"
@@ -24,34 +23,14 @@ func askPath[T any](path win.Path, ask func(windows.Handle) (T, error)) (T, erro
 	return ask(handle)
 }
 
-// lookAt is askPath for calls that attributes usually answer: ordinary makes the answer from those of
-// an ordinary file or directory.
-func lookAt[T any](path win.Path, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
-	info, err := attributesByPath(path)
-	return attributesOr(info, err, ordinary, func() (T, error) { return askPath(path, ask) })
-}
-
-// attributesOr makes an answer from attributes, or from what open returns if they do not suffice.
-func attributesOr[T any](info win.FileInfo, err error, ordinary func(win.FileInfo) (T, error), open func() (T, error)) (T, error) {
-	switch {
-	case err == nil:
-		return ordinary(info)
-	case errors.Is(err, errUnsure):
-		return open()
-	default:
-		var none T
-		return none, err
-	}
-}
-
 func (machine) FileInfo(_ context.Context, path win.Path) (win.FileInfo, error) {
-	return lookAt(path, itself, fileInfo)
+	return askPath(path, fileInfo)
 }
 
 // TargetInfo opens the volume of a mounted folder by its id, not through the folder, which
 // may have changed since.
 func (machine) TargetInfo(_ context.Context, path win.Path) (win.FileInfo, error) {
-	at, err := lookAt(path, func(info win.FileInfo) (mounted, error) { return mounted{info: info}, nil }, target)
+	at, err := askPath(path, target)
 	if err != nil || at.volume == "" {
 		return at.info, err
 	}
@@ -66,7 +45,7 @@ func (machine) TargetInfo(_ context.Context, path win.Path) (win.FileInfo, error
 // PathSpace asks about the base once it is clear that no link lies between that and the directory:
 // then both are on one file system. The function has no variant for handles.
 func (machine) PathSpace(_ context.Context, path win.Path) (win.Space, error) {
-	info, err := lookAt(path, itself, fileInfo)
+	info, err := askPath(path, fileInfo)
 	switch {
 	case err != nil:
 		return win.Space{}, err
@@ -112,10 +91,9 @@ func (machine) Location(_ context.Context, path win.Path) (string, error) {
 }
 
 func (machine) ReparsePoint(_ context.Context, path win.Path) (win.ReparsePoint, error) {
-	return lookAt(path, noLink, reparsePoint)
+	return askPath(path, reparsePoint)
 }
 
-// CreateDirectory opens the base afresh: a change is never made by a handle that was lent.
 func (machine) CreateDirectory(_ context.Context, path win.Path) error {
 	handle, err := openBelow(path, makingDirectory)
 	if err != nil {

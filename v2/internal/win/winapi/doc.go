@@ -6,4 +6,4 @@
 // tested on every OS.
 package winapi
 
-//go:generate mkwinsyscall -output zsyscall_windows.go attributes_windows.go device_interface_windows.go device_node_windows.go firmware_windows.go iscsi_windows.go mitigation_windows.go mutex_windows.go privilege_windows.go
+//go:generate mkwinsyscall -output zsyscall_windows.go device_interface_windows.go device_node_windows.go firmware_windows.go iscsi_windows.go mitigation_windows.go mounted_windows.go mutex_windows.go privilege_windows.go

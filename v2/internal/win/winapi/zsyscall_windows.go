@@ -67,7 +67,6 @@ var (
 	procGetSystemFirmwareTable            = modkernel32.NewProc("GetSystemFirmwareTable")
 	procHeapSetInformation                = modkernel32.NewProc("HeapSetInformation")
 	procSetProcessMitigationPolicy        = modkernel32.NewProc("SetProcessMitigationPolicy")
-	procNtQueryAttributesFile             = modntdll.NewProc("NtQueryAttributesFile")
 	procNtQueryVolumeInformationFile      = modntdll.NewProc("NtQueryVolumeInformationFile")
 	procSetupDiEnumDeviceInterfaces       = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
 	procSetupDiGetDeviceInstanceIdW       = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
@@ -239,14 +238,6 @@ func setProcessMitigationPolicy(policy uint32, flags *uint32, size uintptr) (err
 	r1, _, e1 := syscall.SyscallN(procSetProcessMitigationPolicy.Addr(), uintptr(policy), uintptr(unsafe.Pointer(flags)), uintptr(size))
 	if r1 == 0 {
 		err = errnoErr(e1)
-	}
-	return
-}
-
-func ntQueryAttributesFile(attributes *windows.OBJECT_ATTRIBUTES, info *fileBasicInformation) (ntstatus error) {
-	r0, _, _ := syscall.SyscallN(procNtQueryAttributesFile.Addr(), uintptr(unsafe.Pointer(attributes)), uintptr(unsafe.Pointer(info)))
-	if r0 != 0 {
-		ntstatus = windows.NTStatus(r0)
 	}
 	return
 }

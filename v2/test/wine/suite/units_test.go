@@ -25,9 +25,8 @@ var environments = map[string][]string{
 // needLinks are the tests that skip themselves where they can make no links, by package. Where Wine stores links,
 // they have to pass.
 var needLinks = map[string][]string{
-	"v2/internal/win/local": {"TestAttributesByName", "TestAttributesByName_Directory", "TestAttributesByName_Links"},
-	"v2/pkg/utils":          {"TestIsPathSymlink"},
-	"v2/pkg/winsim":         {"TestMirrorDrives_Share"},
+	"v2/pkg/utils":  {"TestIsPathSymlink"},
+	"v2/pkg/winsim": {"TestMirrorDrives_Share"},
 }
 
 func (u unit) binary() string { return strings.ReplaceAll(u.dir, "/", "_") + ".test.exe" }
