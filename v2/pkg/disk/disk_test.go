@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/grouptest"
@@ -20,12 +18,11 @@ import (
 // fakeHost is a machine with one disk, number 3. It notes the calls that change
 // the disk, and fails the calls named in fail.
 type fakeHost struct {
-	mu          sync.Mutex
-	fail        map[string]error
-	initialized bool
-	partitioned bool
-	online      bool
-	changes     []string
+	diskapi.HostAPI // nil: nothing else is called
+	fail            map[string]error
+	initialized     bool
+	partitioned     bool
+	changes         []string
 
 	// afterInitialize runs at the end of InitializeDisk, if set.
 	afterInitialize func()
@@ -41,61 +38,37 @@ func (f *fakeHost) check(call string, number uint32) error {
 	return nil
 }
 
-func (f *fakeHost) change(call string, number uint32, flag *bool, value bool) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *fakeHost) change(call string, number uint32, flag *bool) error {
 	if err := f.check(call, number); err != nil {
 		return err
 	}
 	f.changes = append(f.changes, call)
-	*flag = value
+	*flag = true
 	return nil
 }
 
-func (f *fakeHost) read(call string, number uint32, flag *bool) (bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return *flag, f.check(call, number)
-}
-
-func (f *fakeHost) ListDiskLocations() (map[uint32]diskapi.DiskLocation, error) {
-	return map[uint32]diskapi.DiskLocation{3: {Adapter: "1", Bus: "0", Target: "2", LUNID: "7"}}, f.check("ListDiskLocations", 3)
-}
-
 func (f *fakeHost) ListDiskIDs() (map[uint32]diskapi.DiskIDs, error) {
-	return map[uint32]diskapi.DiskIDs{3: {Page83: "Google  pvc-1", SerialNumber: "S1"}}, f.check("ListDiskIDs", 3)
+	return map[uint32]diskapi.DiskIDs{3: {Page83: "Google  pvc-1", SerialNumber: "S1"}}, nil
 }
 
 func (f *fakeHost) IsDiskInitialized(n uint32) (bool, error) {
-	return f.read("IsDiskInitialized", n, &f.initialized)
+	return f.initialized, f.check("IsDiskInitialized", n)
 }
 
 func (f *fakeHost) InitializeDisk(n uint32) error {
 	if f.afterInitialize != nil {
 		defer f.afterInitialize()
 	}
-	return f.change("InitializeDisk", n, &f.initialized, true)
+	return f.change("InitializeDisk", n, &f.initialized)
 }
 
 func (f *fakeHost) BasicPartitionsExist(n uint32) (bool, error) {
-	return f.read("BasicPartitionsExist", n, &f.partitioned)
+	return f.partitioned, f.check("BasicPartitionsExist", n)
 }
 
 func (f *fakeHost) CreateBasicPartition(n uint32) error {
-	return f.change("CreateBasicPartition", n, &f.partitioned, true)
+	return f.change("CreateBasicPartition", n, &f.partitioned)
 }
-
-func (f *fakeHost) Rescan() error { return f.check("Rescan", 3) }
-
-func (f *fakeHost) GetDiskStats(n uint32) (int64, error) {
-	return 4096, f.check("GetDiskStats", n)
-}
-
-func (f *fakeHost) SetDiskState(n uint32, online bool) error {
-	return f.change("SetDiskState", n, &f.online, online)
-}
-
-func (f *fakeHost) GetDiskState(n uint32) (bool, error) { return f.read("GetDiskState", n, &f.online) }
 
 func newDisk(t *testing.T, host diskapi.HostAPI) *disk.Disk {
 	t.Helper()
@@ -177,78 +150,6 @@ func TestDisk_PartitionDisk_CancelledHalfWay(t *testing.T) {
 	}
 }
 
-// call is one method with a good request, and the same with none.
-type call struct {
-	host  string // the call of the host that does the work
-	do    func(context.Context, disk.Interface) error
-	doNil func(context.Context, disk.Interface) error
-}
-
-func method[In, Out any](host string, m func(disk.Interface, context.Context, *In) (*Out, error), in *In) call {
-	with := func(in *In) func(context.Context, disk.Interface) error {
-		return func(ctx context.Context, d disk.Interface) error {
-			_, err := m(d, ctx, in)
-			return err
-		}
-	}
-	return call{host, with(in), with(nil)}
-}
-
-var calls = map[string]call{
-	"GetDiskState":      method("GetDiskState", disk.Interface.GetDiskState, &disk.GetDiskStateRequest{DiskNumber: 3}),
-	"GetDiskStats":      method("GetDiskStats", disk.Interface.GetDiskStats, &disk.GetDiskStatsRequest{DiskNumber: 3}),
-	"ListDiskIDs":       method("ListDiskIDs", disk.Interface.ListDiskIDs, &disk.ListDiskIDsRequest{}),
-	"ListDiskLocations": method("ListDiskLocations", disk.Interface.ListDiskLocations, &disk.ListDiskLocationsRequest{}),
-	"PartitionDisk":     method("IsDiskInitialized", disk.Interface.PartitionDisk, &disk.PartitionDiskRequest{DiskNumber: 3}),
-	"Rescan":            method("Rescan", disk.Interface.Rescan, &disk.RescanRequest{}),
-	"SetDiskState":      method("SetDiskState", disk.Interface.SetDiskState, &disk.SetDiskStateRequest{DiskNumber: 3}),
-}
-
 func TestDisk_EveryMethod(t *testing.T) {
-	if got, want := len(calls), reflect.TypeFor[disk.Interface]().NumMethod(); got != want {
-		t.Fatalf("%d methods are tested, Interface has %d", got, want)
-	}
-	for name, call := range calls {
-		t.Run(name, func(t *testing.T) {
-			if err := call.doNil(t.Context(), newDisk(t, &fakeHost{})); !errors.Is(err, winerr.Invalid) {
-				t.Errorf("without a request: %v, want kind %v", err, winerr.Invalid)
-			}
-			if err := call.do(grouptest.Cancelled(t), newDisk(t, &fakeHost{})); !errors.Is(err, context.Canceled) {
-				t.Errorf("with a cancelled context: %v, want %v", err, context.Canceled)
-			}
-			plain := errors.New("lightning struck")
-			for _, cause := range []error{winerr.DeviceNotConnected, context.DeadlineExceeded, plain} {
-				host := &fakeHost{fail: map[string]error{call.host: cause}}
-				err := call.do(t.Context(), newDisk(t, host))
-				if !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
-					t.Errorf("host fails with %v: got %v of kind %v, want kind %v", cause, err, winerr.KindOf(err), winerr.KindOf(cause))
-				}
-			}
-		})
-	}
-}
-
-// bindableHost is a host that takes the context of a request, as ours do.
-type bindableHost struct {
-	fakeHost
-	bound []context.Context
-}
-
-func (b *bindableHost) WithContext(ctx context.Context) diskapi.HostAPI {
-	b.bound = append(b.bound, ctx)
-	return &b.fakeHost
-}
-
-func TestDisk_ContextReachesHost(t *testing.T) {
-	type key struct{}
-	ctx := context.WithValue(t.Context(), key{}, "the caller's")
-	for name, call := range calls {
-		host := &bindableHost{}
-		if err := call.do(ctx, newDisk(t, host)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if len(host.bound) != 1 || host.bound[0].Value(key{}) == nil {
-			t.Errorf("%s: host was bound to %v, want once to the caller's context", name, host.bound)
-		}
-	}
+	grouptest.EveryMethod[disk.Extended](t, newDisk(t, &fakeHost{}))
 }

@@ -43,19 +43,6 @@ func (f *fakeHost) IsSymlink(path string) (bool, error) { return f.answer, f.Not
 
 var _ fsapi.HostAPI = (*fakeHost)(nil)
 
-// boundHost is a host like ours, which can be given the caller's context. Unbound it
-// must not be used.
-type boundHost struct {
-	fsapi.HostAPI
-	inner *fakeHost
-	seen  *[]context.Context
-}
-
-func (b boundHost) WithContext(ctx context.Context) fsapi.HostAPI {
-	*b.seen = append(*b.seen, ctx)
-	return b.inner
-}
-
 func newFilesystem(t *testing.T, host fsapi.HostAPI) *filesystem.Filesystem {
 	t.Helper()
 	files, err := filesystem.New(host)
@@ -63,11 +50,10 @@ func newFilesystem(t *testing.T, host fsapi.HostAPI) *filesystem.Filesystem {
 	return files
 }
 
-// method is one of the group's calls, made about a path or without a request.
+// method is one of the group's calls, made about a path.
 type method struct {
 	name    string
 	call    func(ctx context.Context, files filesystem.Interface, path string) (answer any, err error)
-	missing func(ctx context.Context, files filesystem.Interface) (any, error)
 	host    string // what the host must see of it, with PATH for the clean path
 	failure string // operation and object of its errors
 }
@@ -78,7 +64,7 @@ func (m method) fails(path string) string { return strings.ReplaceAll(m.failure,
 
 // about makes a method. Its answer is that of the host, or whether there is a response that says no more.
 func about[In, Out any](name string, m func(filesystem.Interface, context.Context, *In) (*Out, error), request func(path string) In, host, failure string) method {
-	return method{name: name, host: host, failure: failure, missing: grouptest.With(m, nil), call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
+	return method{name: name, host: host, failure: failure, call: func(ctx context.Context, files filesystem.Interface, path string) (any, error) {
 		in := request(path)
 		response, err := m(files, ctx, &in)
 		if response != nil && reflect.TypeFor[Out]().NumField() > 0 {
@@ -155,36 +141,8 @@ func TestFilesystem_NetworkPaths(t *testing.T) {
 	})
 }
 
-func TestFilesystem_MissingRequest(t *testing.T) {
-	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
-		t.Helper()
-		if _, err := m.missing(t.Context(), files); !errors.Is(err, fs.ErrInvalid) {
-			t.Errorf("%v, want an error that is %q", err, fs.ErrInvalid)
-		}
-		if len(host.Calls) != 0 {
-			t.Errorf("the host was asked: %q", host.Calls)
-		}
-	})
-}
-
-func TestFilesystem_CancelledCallsDoNotReachTheHost(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	expired, cancel := context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	<-expired.Done()
-	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
-		t.Helper()
-		if _, err := m.call(ctx, files, `C:\x`); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v, want an error that is %q", err, context.Canceled)
-		}
-		if _, err := m.call(expired, files, `C:\x`); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("too late: %v, want an error that is %q", err, context.DeadlineExceeded)
-		}
-		if len(host.Calls) != 0 {
-			t.Errorf("the host was asked: %q", host.Calls)
-		}
-	})
+func TestFilesystem_EveryMethod(t *testing.T) {
+	grouptest.EveryMethod[filesystem.Extended](t, newFilesystem(t, struct{ fsapi.HostAPI }{}))
 }
 
 // TestFilesystem_HostErrors: a foreign host's error gets operation and path and keeps its class;
@@ -207,26 +165,6 @@ func TestFilesystem_HostErrors(t *testing.T) {
 			t.Errorf("%v, want the host's own *winerr.Error", err)
 		}
 	})
-}
-
-// TestFilesystem_HostGetsTheCallersContext: a host that can be bound is bound to the
-// context of each call, and only that binding is used.
-func TestFilesystem_HostGetsTheCallersContext(t *testing.T) {
-	type key struct{}
-	for _, m := range methods {
-		t.Run(m.name, func(t *testing.T) {
-			var seen []context.Context
-			inner := &fakeHost{answer: true}
-			files := newFilesystem(t, boundHost{inner: inner, seen: &seen})
-			ctx := context.WithValue(t.Context(), key{}, m.name)
-			if answer, err := m.call(ctx, files, `C:\x`); err != nil || answer != true {
-				t.Errorf("%v, %v", answer, err)
-			}
-			if len(seen) != 1 || seen[0] != ctx || len(inner.Calls) != 1 {
-				t.Errorf("bound to %v, with the calls %q, want the caller's context and one call", seen, inner.Calls)
-			}
-		})
-	}
 }
 
 func TestNew_NilHost(t *testing.T) {

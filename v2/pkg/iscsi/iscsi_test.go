@@ -15,39 +15,22 @@ import (
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 )
 
-type fakeHost struct{ *grouptest.Recorder }
+type fakeHost struct {
+	iscsiapi.HostAPI // nil: nothing else is called
+	*grouptest.Recorder
+}
 
 func (f fakeHost) AddTargetPortal(p *iscsiapi.TargetPortal) error {
 	return f.Note("add", p.Address, p.Port)
-}
-
-func (f fakeHost) DiscoverTargetPortal(p *iscsiapi.TargetPortal) ([]string, error) {
-	return []string{"iqn.a", "iqn.b"}, f.Note("discover", p.Address, p.Port)
-}
-
-func (f fakeHost) ListTargetPortals() ([]iscsiapi.TargetPortal, error) {
-	return []iscsiapi.TargetPortal{{Address: "10.0.0.1", Port: 3260}, {Address: "::1", Port: 7}}, f.Note("list")
-}
-
-func (f fakeHost) RemoveTargetPortal(p *iscsiapi.TargetPortal) error {
-	return f.Note("remove", p.Address, p.Port)
 }
 
 func (f fakeHost) ConnectTarget(p *iscsiapi.TargetPortal, iqn, authType, user, secret string) error {
 	return f.Note("connect", p.Address, p.Port, iqn, authType, user, secret)
 }
 
-func (f fakeHost) DisconnectTarget(p *iscsiapi.TargetPortal, iqn string) error {
-	return f.Note("disconnect", p.Address, p.Port, iqn)
-}
-
-func (f fakeHost) GetTargetDisks(p *iscsiapi.TargetPortal, iqn string) ([]string, error) {
-	return []string{"4", "5"}, f.Note("disks", p.Address, p.Port, iqn)
-}
-
 func (f fakeHost) SetMutualChapSecret(secret string) error { return f.Note("secret", secret) }
 
-func newFake() fakeHost { return fakeHost{&grouptest.Recorder{}} }
+func newFake() fakeHost { return fakeHost{Recorder: &grouptest.Recorder{}} }
 
 func newISCSI(t *testing.T, host iscsiapi.HostAPI) *iscsi.ISCSI {
 	t.Helper()
@@ -71,37 +54,7 @@ const (
 var portal = &iscsi.TargetPortal{TargetAddress: "10.0.0.1"}
 
 func TestISCSI_EveryMethod(t *testing.T) {
-	calls := map[string]grouptest.Call[iscsi.Interface]{
-		"AddTargetPortal": grouptest.Method(iscsi.Interface.AddTargetPortal,
-			&iscsi.AddTargetPortalRequest{TargetPortal: portal},
-			"add 10.0.0.1 3260", &iscsi.AddTargetPortalResponse{}),
-		"ConnectTarget": grouptest.Method(iscsi.Interface.ConnectTarget,
-			&iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: "me", ChapSecret: secret},
-			"connect 10.0.0.1 3260 "+target+" MUTUALCHAP me "+secret, &iscsi.ConnectTargetResponse{}),
-		"DisconnectTarget": grouptest.Method(iscsi.Interface.DisconnectTarget,
-			&iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: target},
-			"disconnect 10.0.0.1 3260 "+target, &iscsi.DisconnectTargetResponse{}),
-		"DiscoverTargetPortal": grouptest.Method(iscsi.Interface.DiscoverTargetPortal,
-			&iscsi.DiscoverTargetPortalRequest{TargetPortal: portal},
-			"discover 10.0.0.1 3260", &iscsi.DiscoverTargetPortalResponse{IQNs: []string{"iqn.a", "iqn.b"}}),
-		"GetTargetDisks": grouptest.Method(iscsi.Interface.GetTargetDisks,
-			&iscsi.GetTargetDisksRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: "::1", TargetPort: 7}, IQN: target},
-			"disks ::1 7 "+target, &iscsi.GetTargetDisksResponse{DiskIDs: []string{"4", "5"}}),
-		"ListTargetPortals": grouptest.Method(iscsi.Interface.ListTargetPortals,
-			&iscsi.ListTargetPortalsRequest{},
-			"list", &iscsi.ListTargetPortalsResponse{TargetPortals: []*iscsi.TargetPortal{{TargetAddress: "10.0.0.1", TargetPort: 3260}, {TargetAddress: "::1", TargetPort: 7}}}).EmptyOK(),
-		"RemoveTargetPortal": grouptest.Method(iscsi.Interface.RemoveTargetPortal,
-			&iscsi.RemoveTargetPortalRequest{TargetPortal: portal},
-			"remove 10.0.0.1 3260", &iscsi.RemoveTargetPortalResponse{}),
-		"SetMutualChapSecret": grouptest.Method(iscsi.Interface.SetMutualChapSecret,
-			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret},
-			"secret "+secret, &iscsi.SetMutualChapSecretResponse{}),
-	}
-	on := func(t *testing.T, r *grouptest.Recorder) iscsi.Interface {
-		t.Helper()
-		return newISCSI(t, fakeHost{r})
-	}
-	grouptest.EveryMethod(t, calls, on, secret)
+	grouptest.EveryMethod[iscsi.Interface](t, newISCSI(t, fakeHost{}))
 }
 
 // TestISCSI_AttackersFields sends what a user could have put into a volume. Nothing of it may

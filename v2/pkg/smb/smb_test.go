@@ -196,18 +196,7 @@ func TestSMB_BadRequest(t *testing.T) {
 			t.Errorf("%s: %.200v, want a short error of kind %v", name, err, winerr.Invalid)
 		}
 	}
-	if _, err := s.NewSMBGlobalMapping(t.Context(), nil); !errors.Is(err, winerr.Invalid) {
-		t.Errorf("map without a request: %v, want kind %v", err, winerr.Invalid)
-	}
-	if _, err := s.RemoveSMBGlobalMapping(t.Context(), nil); !errors.Is(err, winerr.Invalid) {
-		t.Errorf("unmap without a request: %v, want kind %v", err, winerr.Invalid)
-	}
-	if _, err := s.NewSMBGlobalMapping(grouptest.Cancelled(t), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
-		t.Errorf("map with a cancelled context: %v, want %v", err, context.Canceled)
-	}
-	if _, err := s.RemoveSMBGlobalMapping(grouptest.Cancelled(t), &smb.RemoveSMBGlobalMappingRequest{RemotePath: `\\server\share`}); !errors.Is(err, context.Canceled) {
-		t.Errorf("unmap with a cancelled context: %v, want %v", err, context.Canceled)
-	}
+	grouptest.EveryMethod[smb.Interface](t, s)
 	if len(host.calls) != 0 {
 		t.Errorf("host saw %q, want nothing", host.calls)
 	}

@@ -17,19 +17,14 @@ import (
 
 // fakeHost gives the same service to everyone.
 type fakeHost struct {
+	systemapi.HostAPI // nil: nothing else is called
 	*grouptest.Recorder
 	info *systemapi.ServiceInfo
-}
-
-func (f fakeHost) GetBIOSSerialNumber() (string, error) {
-	return "VMware-42 0a", f.Note("serial")
 }
 
 func (f fakeHost) GetService(name string) (*systemapi.ServiceInfo, error) {
 	return f.info, f.Note("get", name)
 }
-
-func (f fakeHost) StartService(name string) error { return f.Note("start", name) }
 
 func (f fakeHost) StopService(name string, force bool) error {
 	return f.Note("stop", name, "force", force)
@@ -62,7 +57,7 @@ func TestSystem_GetService_Status(t *testing.T) {
 		"":                 system.SERVICE_STATUS_UNKNOWN,
 	}
 	for word, want := range tests {
-		host := fakeHost{&grouptest.Recorder{}, &systemapi.ServiceInfo{DisplayName: "iSCSI", StartType: "Manual", Status: word}}
+		host := fakeHost{Recorder: &grouptest.Recorder{}, info: &systemapi.ServiceInfo{DisplayName: "iSCSI", StartType: "Manual", Status: word}}
 		got, err := newSystem(t, host).GetService(t.Context(), &system.GetServiceRequest{Name: "MSiSCSI"})
 		if err != nil {
 			t.Errorf("%q: %v", word, err)
@@ -85,7 +80,7 @@ func TestSystem_GetService_StartType(t *testing.T) {
 		"Disabled":  system.START_TYPE_DISABLED,
 	}
 	for word, want := range tests {
-		host := fakeHost{&grouptest.Recorder{}, &systemapi.ServiceInfo{StartType: word, Status: "Running"}}
+		host := fakeHost{Recorder: &grouptest.Recorder{}, info: &systemapi.ServiceInfo{StartType: word, Status: "Running"}}
 		got, err := newSystem(t, host).GetService(t.Context(), &system.GetServiceRequest{Name: "MSiSCSI"})
 		if err != nil || got.StartType != want {
 			t.Errorf("%q = %v, %v, want %v", word, got, err, want)
@@ -105,7 +100,7 @@ func TestSystem_GetService_StrangeAnswer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newSystem(t, fakeHost{&grouptest.Recorder{}, tt.info}).GetService(t.Context(), &system.GetServiceRequest{Name: "MSiSCSI"})
+			_, err := newSystem(t, fakeHost{Recorder: &grouptest.Recorder{}, info: tt.info}).GetService(t.Context(), &system.GetServiceRequest{Name: "MSiSCSI"})
 			if !errors.Is(err, winerr.Internal) || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("err = %v, want one of kind %v that contains %s", err, winerr.Internal, tt.text)
 			}
@@ -114,28 +109,5 @@ func TestSystem_GetService_StrangeAnswer(t *testing.T) {
 }
 
 func TestSystem_EveryMethod(t *testing.T) {
-	info := &systemapi.ServiceInfo{DisplayName: "iSCSI", StartType: "Manual", Status: "Running"}
-	on := func(t *testing.T, r *grouptest.Recorder) system.Interface {
-		t.Helper()
-		return newSystem(t, fakeHost{r, info})
-	}
-	calls := map[string]grouptest.Call[system.Interface]{
-		"GetBIOSSerialNumber": grouptest.Method(system.Interface.GetBIOSSerialNumber,
-			&system.GetBIOSSerialNumberRequest{},
-			"serial", &system.GetBIOSSerialNumberResponse{SerialNumber: "VMware-42 0a"}).EmptyOK(),
-		"GetService": grouptest.Method(system.Interface.GetService,
-			&system.GetServiceRequest{Name: "MSiSCSI"},
-			"get MSiSCSI", &system.GetServiceResponse{DisplayName: "iSCSI", StartType: system.START_TYPE_MANUAL, Status: system.SERVICE_STATUS_RUNNING}),
-		"StartService": grouptest.Method(system.Interface.StartService,
-			&system.StartServiceRequest{Name: "MSiSCSI"},
-			"start MSiSCSI", &system.StartServiceResponse{}),
-		"StopService": grouptest.Method(system.Interface.StopService,
-			&system.StopServiceRequest{Name: "MSiSCSI"},
-			"stop MSiSCSI force false", &system.StopServiceResponse{}),
-	}
-	grouptest.EveryMethod(t, calls, on, "")
-	calls["StopService"] = grouptest.Method(system.Interface.StopService,
-		&system.StopServiceRequest{Name: "MSiSCSI", Force: true},
-		"stop MSiSCSI force true", &system.StopServiceResponse{})
-	grouptest.EveryMethod(t, calls, on, "")
+	grouptest.EveryMethod[system.Interface](t, newSystem(t, fakeHost{}))
 }

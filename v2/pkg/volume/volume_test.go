@@ -15,41 +15,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-type fakeHost struct{ *grouptest.Recorder }
-
-func (f fakeHost) ListVolumesOnDisk(disk, partition uint32) ([]string, error) {
-	return []string{"V1", "V2"}, f.Note("list", disk, partition)
+type fakeHost struct {
+	volumeapi.HostAPI // nil: nothing else is called
+	*grouptest.Recorder
 }
 
 func (f fakeHost) MountVolume(id, path string) error { return f.Note("mount", id, path) }
-
-func (f fakeHost) UnmountVolume(id, path string) error { return f.Note("unmount", id, path) }
-
-func (f fakeHost) IsVolumeFormatted(id string) (bool, error) { return true, f.Note("formatted", id) }
 
 func (f fakeHost) FormatVolume(id string) error { return f.Note("format", id) }
 
 func (f fakeHost) ResizeVolume(id string, size int64) error { return f.Note("resize", id, size) }
 
-func (f fakeHost) GetVolumeStats(id string) (total, used int64, err error) {
-	return 100, 40, f.Note("stats", id)
-}
-
-func (f fakeHost) GetDiskNumberFromVolumeID(id string) (uint32, error) {
-	return 3, f.Note("disk", id)
-}
-
-func (f fakeHost) GetVolumeIDFromTargetPath(path string) (string, error) {
-	return "V1", f.Note("mounted", path)
-}
-
-func (f fakeHost) WriteVolumeCache(id string) error { return f.Note("flush", id) }
-
-func (f fakeHost) GetClosestVolumeIDFromTargetPath(path string) (string, error) {
-	return "V2", f.Note("closest", path)
-}
-
-func newFake() fakeHost { return fakeHost{&grouptest.Recorder{}} }
+func newFake() fakeHost { return fakeHost{Recorder: &grouptest.Recorder{}} }
 
 func newVolume(t *testing.T, host volumeapi.HostAPI) *volume.Volume {
 	t.Helper()
@@ -77,46 +54,7 @@ func TestWorkingDirs_Refuses(t *testing.T) {
 }
 
 func TestVolume_EveryMethod(t *testing.T) {
-	calls := map[string]grouptest.Call[volume.Interface]{
-		"FormatVolume": grouptest.Method(volume.Interface.FormatVolume,
-			&volume.FormatVolumeRequest{VolumeID: "V1"},
-			"format V1", &volume.FormatVolumeResponse{}),
-		"GetClosestVolumeIDFromTargetPath": grouptest.Method(volume.Interface.GetClosestVolumeIDFromTargetPath,
-			&volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: `C:\x`},
-			`closest C:\x`, &volume.GetClosestVolumeIDFromTargetPathResponse{VolumeID: "V2"}),
-		"GetDiskNumberFromVolumeID": grouptest.Method(volume.Interface.GetDiskNumberFromVolumeID,
-			&volume.GetDiskNumberFromVolumeIDRequest{VolumeID: "V1"},
-			"disk V1", &volume.GetDiskNumberFromVolumeIDResponse{DiskNumber: 3}),
-		"GetVolumeIDFromTargetPath": grouptest.Method(volume.Interface.GetVolumeIDFromTargetPath,
-			&volume.GetVolumeIDFromTargetPathRequest{TargetPath: `C:\x`},
-			`mounted C:\x`, &volume.GetVolumeIDFromTargetPathResponse{VolumeID: "V1"}),
-		"GetVolumeStats": grouptest.Method(volume.Interface.GetVolumeStats,
-			&volume.GetVolumeStatsRequest{VolumeID: "V1"},
-			"stats V1", &volume.GetVolumeStatsResponse{TotalBytes: 100, UsedBytes: 40}),
-		"IsVolumeFormatted": grouptest.Method(volume.Interface.IsVolumeFormatted,
-			&volume.IsVolumeFormattedRequest{VolumeID: "V1"},
-			"formatted V1", &volume.IsVolumeFormattedResponse{Formatted: true}),
-		"ListVolumesOnDisk": grouptest.Method(volume.Interface.ListVolumesOnDisk,
-			&volume.ListVolumesOnDiskRequest{DiskNumber: 3, PartitionNumber: 2},
-			"list 3 2", &volume.ListVolumesOnDiskResponse{VolumeIDs: []string{"V1", "V2"}}).EmptyOK(), // disk 0 is a disk
-		"MountVolume": grouptest.Method(volume.Interface.MountVolume,
-			&volume.MountVolumeRequest{VolumeID: "V1", TargetPath: `C:\x`},
-			`mount V1 C:\x`, &volume.MountVolumeResponse{}),
-		"ResizeVolume": grouptest.Method(volume.Interface.ResizeVolume,
-			&volume.ResizeVolumeRequest{VolumeID: "V1", SizeBytes: 1 << 40},
-			"resize V1 1099511627776", &volume.ResizeVolumeResponse{}),
-		"UnmountVolume": grouptest.Method(volume.Interface.UnmountVolume,
-			&volume.UnmountVolumeRequest{VolumeID: "V1", TargetPath: `C:\x`},
-			`unmount V1 C:\x`, &volume.UnmountVolumeResponse{}),
-		"WriteVolumeCache": grouptest.Method(volume.Interface.WriteVolumeCache,
-			&volume.WriteVolumeCacheRequest{VolumeID: "V1"},
-			"flush V1", &volume.WriteVolumeCacheResponse{}),
-	}
-	on := func(t *testing.T, r *grouptest.Recorder) volume.Interface {
-		t.Helper()
-		return newVolume(t, fakeHost{r})
-	}
-	grouptest.EveryMethod(t, calls, on, "")
+	grouptest.EveryMethod[volume.Extended](t, newVolume(t, fakeHost{}))
 }
 
 // TestVolume_CleansPaths shows what hosts can rely on.
