@@ -170,43 +170,6 @@ func TestLateRequests(t *testing.T) {
 	}
 }
 
-// TestLateRequests_UnderWay: a disk that goes offline is not mounted, also while the queue still waits for Windows, and
-// whether or not Windows says where the disk is.
-func TestLateRequests_UnderWay(t *testing.T) {
-	for name, silent := range map[string]bool{"located": false, "not located": true} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				model := winsim.Default()
-				model.Disks[1] = winsim.Disk{Size: 10 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: precious()}
-				node, err := winsim.New(model)
-				require.NoError(t, err)
-				t.Cleanup(node.Reboot)
-				d := publishedOn(t, node)
-				_, err = node.Inject(winsim.Fault{Call: "SetDiskAttributes", Times: 1, Delay: time.Minute})
-				require.NoError(t, err)
-				given, leave := context.WithTimeout(t.Context(), time.Second)
-				defer leave()
-				if _, err := d.disks.SetDiskState(given, &disk.SetDiskStateRequest{DiskNumber: 1}); !errors.Is(err, context.DeadlineExceeded) {
-					t.Fatalf("offline: %v", err)
-				}
-				if silent {
-					fault, err := node.Inject(winsim.Fault{Call: "DiskDevices", Delay: 7 * time.Second})
-					require.NoError(t, err)
-					defer fault.Remove()
-				}
-				_, err = d.volumes.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: lateVolume, TargetPath: staged})
-				if !errors.Is(err, winerr.Unavailable) || !strings.Contains(err.Error(), "offline, since") {
-					t.Errorf("mount: %v", err)
-				}
-				time.Sleep(2 * time.Minute)
-				if info, err := node.DiskInfo(1); err != nil || !info.Offline {
-					t.Errorf("offline: %v, %v", info.Offline, err)
-				}
-			})
-		})
-	}
-}
-
 // TestLateRequests_MountSeen: Windows shows a mount before it answers, and the mount is undone if its caller has left. Until
 // then no question answers that the volume is mounted: a pod would lose the folder.
 func TestLateRequests_MountSeen(t *testing.T) {

@@ -46,38 +46,6 @@ func TestPartitionDisk_HundredCallers(t *testing.T) {
 	}
 }
 
-// TestPartitionDisk_HundredDisks: one that hangs for 10 s delays only its own callers.
-func TestPartitionDisk_HundredDisks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		model := realTime()
-		for range 100 {
-			model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB})
-		}
-		node := newNode(t, model)
-		inject(t, node, winsim.Fault{Call: "CreateDisk", Object: device(50), Delay: 10 * time.Second})
-		h := bound(t.Context(), node)
-		start := time.Now()
-		var wg sync.WaitGroup
-		for disk := uint32(4); disk < 104; disk++ {
-			for range 2 {
-				wg.Go(func() {
-					if err := h.PartitionDisk(disk); err != nil {
-						t.Error(err)
-					}
-					took := time.Since(start)
-					if hung := took >= 10*time.Second; hung != (disk == 50) || (!hung && took > time.Second) {
-						t.Errorf("disk %d took %s", disk, took)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		for disk := uint32(4); disk < 104; disk++ {
-			wantPartition(t, node, disk)
-		}
-	})
-}
-
 // TestPartitionDisk_CallersLeave: callers whose context ends get their answer at once, the work
 // goes on, and is not started again.
 func TestPartitionDisk_CallersLeave(t *testing.T) {
