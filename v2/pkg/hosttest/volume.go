@@ -71,13 +71,6 @@ func Volume(t *testing.T, newNode func(t *testing.T) VolumeNode) {
 	})
 }
 
-// VolumeLife runs the first case of Volume, a volume's life, on one more node. It returns the volume, which is mounted at
-// "stage" below Root with one file, "file".
-func VolumeLife(t *testing.T, node VolumeNode) (volumeID string) {
-	t.Helper()
-	return (&volumeNode{VolumeNode: node, runner: runner{t}}).live()
-}
-
 // volumeNode adds short names for the calls.
 type volumeNode struct {
 	VolumeNode

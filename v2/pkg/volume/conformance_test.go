@@ -22,11 +22,21 @@ func TestConformance(t *testing.T) {
 			m.Storage.CapacityDelay, m.Storage.GrowDelay = 3*time.Second, 3*time.Second
 		},
 		"troubled arrival": func(m *winsim.Model) { m.Storage.ArrivalTrouble = 80 * time.Millisecond },
-		"old cache":        func(m *winsim.Model) { m.Storage.ServiceOutOfDate = 3 },
-		"no mounting":      func(m *winsim.Model) { m.Storage.Automount = winsim.AutomountOffline },
-		"cached sizes":     func(m *winsim.Model) { m.Storage.CapacityFollows = winsim.CapacityRescan },
-		"foreign names":    func(m *winsim.Model) { m.Storage.ForeignVolumeIDs = true },
-		"large sectors":    func(m *winsim.Model) { m.Disks[1].SectorSize, m.Disks[2].SectorSize = 4096, 4096 },
+		"raw entries":      func(m *winsim.Model) { m.Storage.RawEntries = true },
+		"MSR at once":      func(m *winsim.Model) { m.Storage.CreateDiskMSR = winsim.MSRAtOnce },
+		"MSR late": func(m *winsim.Model) {
+			m.Storage.CreateDiskMSR, m.Storage.VolumeArrival = winsim.MSRLate, 300*time.Millisecond
+		},
+		"old cache":   func(m *winsim.Model) { m.Storage.ServiceOutOfDate = 3 },
+		"no mounting": func(m *winsim.Model) { m.Storage.Automount = winsim.AutomountOffline },
+		"no names": func(m *winsim.Model) {
+			m.Storage.Automount, m.Storage.VolumeArrival = winsim.AutomountNameless, 100*time.Millisecond
+		},
+		"lost notices":  func(m *winsim.Model) { m.Storage.LoseMountNotices = true },
+		"table lags":    func(m *winsim.Model) { m.Storage.TableLags = true },
+		"cached sizes":  func(m *winsim.Model) { m.Storage.CapacityFollows = winsim.CapacityRescan },
+		"foreign names": func(m *winsim.Model) { m.Storage.ForeignVolumeIDs = true },
+		"large sectors": func(m *winsim.Model) { m.Disks[1].SectorSize, m.Disks[2].SectorSize = 4096, 4096 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosttest.Volume(t, func(t *testing.T) hosttest.VolumeNode {

@@ -2,7 +2,6 @@ package winsim_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
@@ -43,58 +42,6 @@ func filesystemNode(t *testing.T, node *winsim.Node) hosttest.FilesystemNode {
 		MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
 		LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
 	}
-}
-
-// withServices is the default node with services for the suite.
-func withServices() winsim.Model {
-	model := winsim.Default()
-	model.Services = append(model.Services,
-		winsim.Service{Name: "Base", StartTime: time.Second, StopTime: time.Minute / 4},
-		winsim.Service{Name: "Top", DependsOn: []string{"Base"}, StartTime: 5 * time.Second, StopTime: time.Second},
-		winsim.Service{Name: "Off", StartType: winsim.StartDisabled},
-		winsim.Service{Name: "Crash", StartTime: time.Second, ExitCode: 1067},
-		winsim.Service{Name: "Stubborn", StartType: winsim.StartAutomatic, RefusesStop: true},
-	)
-	return model
-}
-
-// systemNode is what the suite has to know about that node.
-func systemNode(api system.Interface) hosttest.SystemNode {
-	serial := "WINSIM-NODE-1"
-	return hosttest.SystemNode{
-		API:     api,
-		Serial:  &serial,
-		Service: "vds",
-		Known: system.GetServiceResponse{
-			DisplayName: "Virtual Disk",
-			StartType:   system.START_TYPE_MANUAL,
-			Status:      system.SERVICE_STATUS_STOPPED,
-		},
-		Needed: "Base", Dependent: "Top",
-		Disabled: "Off", Failing: "Crash", Stubborn: "Stubborn",
-		Missing: "Missing",
-	}
-}
-
-func TestConformance_System(t *testing.T) {
-	t.Run("without a limit", func(t *testing.T) {
-		hosttest.System(t, func(t *testing.T) hosttest.SystemNode {
-			t.Helper()
-			return systemNode(newSystem(t, newNode(t, withServices())))
-		})
-	})
-	t.Run("with one", func(t *testing.T) {
-		hosttest.System(t, func(t *testing.T) hosttest.SystemNode {
-			t.Helper()
-			node := systemNode(newSystem(t, newNode(t, withServices()), system.AllowedServices("*")))
-			node.Forbidden = map[string]string{
-				"itself": "csi-proxy", "kubelet": "kubelet", "containers": "containerd", "RPC": "RpcSs", "DCOM": "DcomLaunch",
-				"endpoint mapper": "RpcEptMapper", "networks": "hns", "compute": "vmcompute",
-			}
-			node.Blocked = "nsi"
-			return node
-		})
-	})
 }
 
 func newSystem(t *testing.T, node *winsim.Node, options ...system.Option) system.Interface {

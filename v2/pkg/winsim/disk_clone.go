@@ -60,7 +60,7 @@ func (fs *fileSystem) clone() *fileSystem {
 func (e *entry) clone(parent *entry) *entry {
 	copied := *e
 	copied.parent, copied.held, copied.lastStat, copied.content = parent, 0, nil, bytes.Clone(e.content)
-	copied.children, copied.aliases, copied.streams = cloneAll(e.children, &copied), nil, cloneAll(e.streams, &copied)
+	copied.children, copied.aliases = cloneAll(e.children, &copied), nil
 	for alias, child := range e.aliases {
 		if copied.aliases == nil {
 			copied.aliases = map[string]*entry{}

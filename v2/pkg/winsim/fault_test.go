@@ -174,7 +174,7 @@ func callMethod(t *testing.T, on any, name string) error {
 // does nothing then.
 func TestFault_EveryCall(t *testing.T) {
 	node := newNode(t, storageModel())
-	root, before := open(t, node, `C:\`), modelOf(t, node)
+	root, before := open(t, node, `C:\`), node.Describe()
 	for on, parts := range map[any][]reflect.Type{
 		node: {reflect.TypeFor[win.Files](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes](), reflect.TypeFor[win.ISCSI](), reflect.TypeFor[win.SMB](), reflect.TypeFor[win.System]()},
 		root: {reflect.TypeFor[win.Directory]()},
@@ -193,7 +193,7 @@ func TestFault_EveryCall(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(before, modelOf(t, node)); diff != "" {
+	if diff := cmp.Diff(before, node.Describe()); diff != "" {
 		t.Errorf("calls changed the node although they failed:\n%s", diff)
 	}
 }

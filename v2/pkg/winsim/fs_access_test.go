@@ -46,11 +46,6 @@ func TestRootAccess(t *testing.T) {
 	if info, err := node.FileSystem(ctx, dataID); err != nil || info.Label != "other" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	again := newNode(t, modelOf(t, node))
-	if print(again) != print(node) {
-		t.Error("the copy differs")
-	}
-	mustAll(t, again.WriteFileAsUser(dataVolume+"second", "x"))
 }
 
 func TestFormat_Options(t *testing.T) {

@@ -80,7 +80,7 @@ func (d directory) find(name string) (resolvedPath, error) {
 	if l := d.opened.entry.link; l != nil && l.toOlder != 0 {
 		return resolvedPath{}, l.toOlder
 	}
-	return d.opened.lookUp(d.opened.entry, name, true)
+	return d.opened.lookUp(d.opened.entry, name)
 }
 
 // usable returns the error of any request after the volume of the open directory has changed.
@@ -136,7 +136,7 @@ func (d directory) ReadFile(_ context.Context, name string) (string, error) {
 func (d directory) ReplaceFile(_ context.Context, name, content string) error {
 	return d.on(name, func(at resolvedPath) error {
 		if at.entry != nil {
-			if at.entry.children != nil || at.entry.readOnly || at.entry.inUse() {
+			if at.entry.children != nil || at.entry.readOnly || at.entry.held > 0 {
 				return winerr.AccessDenied
 			}
 			if err := at.remove(); err != nil {
@@ -150,7 +150,7 @@ func (d directory) ReplaceFile(_ context.Context, name, content string) error {
 
 func (d directory) create(call, name string, e *entry) error {
 	return d.on(name, func(at resolvedPath) error {
-		if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {
+		if at.entry == nil && d.opened.entry.removed {
 			return winerr.AccessDenied // deleted, but still open
 		}
 		return d.files.createEntry(call, at, e)
@@ -159,11 +159,8 @@ func (d directory) create(call, name string, e *entry) error {
 
 // createEntry adds an entry where there is none. t.mu is held.
 func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
-	switch {
-	case at.entry != nil:
+	if at.entry != nil {
 		return winerr.AlreadyExists
-	case !at.suffix.canBeDirectory():
-		return winerr.Directory
 	}
 	if err := at.insert(e); err != nil {
 		return err
@@ -182,7 +179,7 @@ func (d directory) ChangedAt(_ context.Context, name string) (time.Time, error) 
 }
 
 func (at resolvedPath) changedAt() time.Time {
-	if changed := at.entry.file().changedAt; !changed.IsZero() {
+	if changed := at.entry.changedAt; !changed.IsZero() {
 		return changed
 	}
 	return olderThanTheNode
@@ -193,7 +190,7 @@ func (at resolvedPath) changeable() error {
 	if err := at.volume.writable(); err != nil {
 		return err
 	}
-	if at.entry.inUse() {
+	if at.entry.held > 0 {
 		return winerr.SharingViolation
 	}
 	return nil

@@ -205,14 +205,14 @@ func TestListDirectory_Changes(t *testing.T) {
 func TestObserve(t *testing.T) {
 	node, ctx := newNode(t, withDataVolume()), t.Context()
 	mustAll(t,
-		node.MountFolder(`C:\mount`, dataVolume), node.Mkdir(`C:\mount\Program Files`), node.WriteFile(`C:\mount\file:stream`, ""),
+		node.MountFolder(`C:\mount`, dataVolume), node.Mkdir(`C:\mount\Program Files`), node.WriteFile(`C:\mount\file`, ""),
 		node.Symlink(`C:\link`, `C:\mount\Program Files`), node.Mkdir(`C:\var\empty`))
 	var got []winsim.Touch
 	node.Observe(func(touch winsim.Touch) { got = append(got, touch) })
 	dir := open(t, node, `C:\link`)
 	_, err := node.FileInfo(ctx, win.Anywhere(`C:\mount\PROGRA~1`))
 	_, targetErr := node.TargetInfo(ctx, win.Anywhere(`C:\mount`))
-	_, streamErr := node.FileInfo(ctx, win.Anywhere(`C:\mount\FILE:STREAM`))
+	_, streamErr := node.FileInfo(ctx, win.Anywhere(`C:\mount\FILE::$DATA`))
 	mustAll(t, err, targetErr, streamErr,
 		dir.CreateDirectory(ctx, "new"), dir.CreateDirectoryLink(ctx, "out", `C:\`), dir.Remove(ctx, "NEW"),
 		open(t, node, `C:\var`).SetMountPoint(ctx, "empty", dataID), open(t, node, `C:\var`).DeleteMountPoint(ctx, "empty"))
@@ -224,7 +224,7 @@ func TestObserve(t *testing.T) {
 		{Call: "FileInfo", Path: dataVolume + `Program Files`},
 		{Call: "TargetInfo", Path: `C:\mount`},
 		{Call: "TargetInfo", Path: dataVolume},
-		{Call: "FileInfo", Path: dataVolume + `file:stream`},
+		{Call: "FileInfo", Path: dataVolume + `file`},
 		{Call: "CreateDirectory", Path: dataVolume + `Program Files\new`, Changed: true},
 		{Call: "CreateDirectoryLink", Path: dataVolume + `Program Files\out`, Changed: true},
 		{Call: "Remove", Path: dataVolume + `Program Files\new`, Changed: true},

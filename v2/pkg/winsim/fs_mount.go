@@ -27,7 +27,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 		switch err := at.changeable(); {
 		case err != nil:
 			return err
-		case at.entry.file().link != nil:
+		case at.entry.link != nil:
 			return winerr.DirNotEmpty
 		case at.entry.children == nil:
 			return winerr.Directory
@@ -51,7 +51,7 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 		if err := at.changeable(); err != nil {
 			return err
 		}
-		point, err := at.entry.file().link.read()
+		point, err := at.entry.link.read()
 		if err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 			return winerr.InvalidParameter
 		}
 		d.files.observe("DeleteMountPoint", at, true)
-		at.entry.file().link, at.entry.file().changedAt = nil, d.files.date()
-		at.fs.rewrite(at.entry.file())
+		at.entry.link, at.entry.changedAt = nil, d.files.date()
+		at.fs.rewrite(at.entry)
 		return nil
 	})
 }

@@ -74,9 +74,6 @@ func (fs *fileSystem) data() win.NTFSVolumeData {
 // clusters is the approximate space of a tree: only file contents count.
 func (e *entry) clusters(size int64) int64 {
 	sum := alignUp(e.length(), size) / size
-	for _, stream := range e.streams {
-		sum += stream.clusters(size)
-	}
 	for _, child := range e.children {
 		sum += child.clusters(size)
 	}

@@ -48,14 +48,10 @@ func displayPath(v *volume, e *entry) string {
 }
 
 func pathFrom(root string, e *entry) string {
-	stream := ""
-	if e.isStream {
-		stream, e = ":"+e.name, e.parent
-	}
 	var names []string
 	for ; e.parent != nil; e = e.parent {
 		names = append(names, e.name)
 	}
 	slices.Reverse(names)
-	return root + strings.Join(names, winpath.Separator) + stream
+	return root + strings.Join(names, winpath.Separator)
 }

@@ -77,7 +77,7 @@ func (t *files) Location(ctx context.Context, path win.Path) (string, error) {
 
 func (at resolvedPath) info() (win.FileInfo, error) { return at.entry.info(), nil }
 
-func (at resolvedPath) reparsePoint() (win.ReparsePoint, error) { return at.entry.file().link.read() }
+func (at resolvedPath) reparsePoint() (win.ReparsePoint, error) { return at.entry.link.read() }
 
 func (at resolvedPath) location() (string, error) {
 	if at.volume.share != nil {

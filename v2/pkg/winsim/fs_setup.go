@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,7 +18,7 @@ import (
 // server: the node needs no mapping.
 func (n *Node) Mkdir(path string) error { return n.Create(File{Path: path}) }
 
-// WriteFile creates or replaces a file or stream, with missing parents.
+// WriteFile creates or replaces a file, with missing parents.
 func (n *Node) WriteFile(path, content string) error {
 	defer n.lock()()
 	at, err := n.files.find("create", path, true)
@@ -34,7 +33,7 @@ func (n *Node) WriteFile(path, content string) error {
 	return n.files.insert(path, &entry{content: []byte(content)}, "")
 }
 
-// ReadFile returns the content of a file or stream.
+// ReadFile returns the content of a file.
 func (n *Node) ReadFile(path string) (string, error) {
 	defer n.lock()()
 	at, err := n.files.find("read", path, true)
@@ -155,10 +154,6 @@ func (e *entry) describe(b *strings.Builder, path string) {
 		b.WriteString(" read-only")
 	}
 	b.WriteString("\n")
-	for _, key := range slices.Sorted(maps.Keys(e.streams)) {
-		stream := e.streams[key]
-		fmt.Fprintf(b, "%s:%s %q\n", path, stream.name, stream.content)
-	}
 	for _, key := range slices.Sorted(maps.Keys(e.children)) {
 		child := e.children[key]
 		child.describe(b, winpath.Join(path, child.name))
@@ -212,9 +207,6 @@ func (f File) entry() *entry {
 	case f.Volume != "":
 		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
 		made.link.announced = true // as mountvol does, unlike a junction to a volume
-	case f.Hex != "":
-		content, _ := hex.DecodeString(f.Hex)
-		made = &entry{content: content}
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
@@ -257,19 +249,14 @@ func (t *files) insert(path string, e *entry, short string) error {
 }
 
 func (at resolvedPath) insert(e *entry) error {
-	isDirectory := e.children != nil
 	switch {
-	case at.entry != nil && at.entry.children != nil && isDirectory && e.link == nil:
+	case at.entry != nil && at.entry.children != nil && e.children != nil && e.link == nil:
 		at.entry.readOnly = at.entry.readOnly || e.readOnly
 		return nil
 	case at.parent == nil:
 		return winerr.AccessDenied // the root of a drive
 	case at.entry != nil:
 		return winerr.AlreadyExists
-	case isDirectory && !at.suffix.canBeDirectory():
-		return winerr.Directory
-	case !isDirectory && at.suffix.kind == indexSuffix, e.link != nil && at.suffix.kind == namedStream:
-		return winerr.InvalidParameter
 	}
 	if err := at.volume.writable(); err != nil {
 		return err
@@ -277,15 +264,6 @@ func (at resolvedPath) insert(e *entry) error {
 	if err := e.link.checkFits(at.fs); err != nil {
 		return err
 	}
-	if at.suffix.kind != namedStream {
-		at.add(e)
-		return nil
-	}
-	file := at.suffix.of
-	if file == nil {
-		file = &entry{}
-		at.add(file)
-	}
-	file.addStream(at.suffix.stream, &entry{content: e.content})
+	at.add(e)
 	return nil
 }

@@ -25,7 +25,7 @@ func (n *Node) Swap(path, other string) error {
 		return err
 	}
 	switch {
-	case a.parent == nil || b.parent == nil || a.entry.isStream || b.entry.isStream:
+	case a.parent == nil || b.parent == nil:
 		err = winerr.AccessDenied
 	case a.volume != b.volume:
 		err = errNotSameDevice

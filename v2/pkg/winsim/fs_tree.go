@@ -9,18 +9,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// entry is a file, a directory or a named stream. Names keep their case; lookups ignore it.
+// entry is a file or a directory. Names keep their case; lookups ignore it.
 type entry struct {
 	name      string
 	shortName string // generated 8.3 name, or ""
-	parent    *entry // nil for the root of a volume; the file of a stream
+	parent    *entry // nil for the root of a volume
 	readOnly  bool
-	isStream  bool
 	removed   bool              // deleted, but maybe still open
 	held      int               // open without sharing: Remove fails with ERROR_SHARING_VIOLATION (32)
 	children  map[string]*entry // nil for a file; keys are folded names
 	aliases   map[string]*entry // children by short name
-	streams   map[string]*entry // named ones; keys are folded names
 	content   []byte            // of a file
 	link      *link             // nil without a reparse point
 	changedAt time.Time         // zero if it is older than the node
@@ -29,20 +27,10 @@ type entry struct {
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
 
-// file returns the file or directory of a stream, and any other entry itself.
-func (e *entry) file() *entry {
-	if e.isStream {
-		return e.parent
-	}
-	return e
-}
-
-// info describes the file even if e is a stream of it, except that no stream is a directory.
 func (e *entry) info() win.FileInfo {
-	file := e.file()
-	info := win.FileInfo{Directory: e.children != nil, ReadOnly: file.readOnly}
-	if file.link != nil {
-		info.Tag = file.link.Tag
+	info := win.FileInfo{Directory: e.children != nil, ReadOnly: e.readOnly}
+	if e.link != nil {
+		info.Tag = e.link.Tag
 	}
 	return info
 }
@@ -58,19 +46,8 @@ func (e *entry) child(name string) *entry {
 	return e.aliases[string(folded)]
 }
 
-// inUse reports whether the entry or one of its streams is open.
-// https://learn.microsoft.com/windows/win32/fileio/file-streams
-func (e *entry) inUse() bool {
-	for _, stream := range e.streams {
-		if stream.held > 0 {
-			return true
-		}
-	}
-	return e.held > 0
-}
-
 func (e *entry) anyInUse() bool {
-	if e.inUse() {
+	if e.held > 0 {
 		return true
 	}
 	for _, child := range e.children {
@@ -85,18 +62,17 @@ func (e *entry) anyInUse() bool {
 type resolvedPath struct {
 	volume *volume
 	fs     *fileSystem
-	parent *entry // nil for the root of a volume; the file of a named stream
+	parent *entry // nil for the root of a volume
 	name   string
 	entry  *entry // nil if missing
-	suffix suffix // of a name with a colon
 }
 
-// lookUp finds a name in a directory. Last is false if the path continues after it.
-func (at resolvedPath) lookUp(dir *entry, name string, last bool) (resolvedPath, error) {
+// lookUp finds a name in a directory. NTFS reads a name as file:stream:type, so dir::$INDEX_ALLOCATION is the directory.
+// Names at the seam should not contain a colon; if a check is missing, the call reaches the file whatever the stream is.
+// https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c54dec26-1551-4d3a-a0ea-4fa40f848eb3
+func (at resolvedPath) lookUp(dir *entry, name string) (resolvedPath, error) {
+	name, _, _ = strings.Cut(name, ":")
 	at = resolvedPath{volume: at.volume, fs: at.fs, parent: dir, name: name}
-	if strings.IndexByte(name, ':') >= 0 {
-		return at.lookUpStream(last)
-	}
 	if err := checkName(name); err != nil {
 		return resolvedPath{}, err
 	}
@@ -132,10 +108,6 @@ func (at resolvedPath) attach(e *entry) {
 
 // detach takes an entry out of its directory, whichever name found it.
 func (at resolvedPath) detach() {
-	if at.entry.isStream {
-		delete(at.parent.streams, winpath.Fold(at.entry.name))
-		return
-	}
 	at.parent.giveShortName(at.entry, "")
 	delete(at.parent.children, winpath.Fold(at.entry.name))
 }
@@ -173,30 +145,20 @@ func (fs *fileSystem) addFiles(files []File) *ModelError {
 }
 
 // addFile adds a file of the model, with missing parents. Its path starts at the root. With the prefix \\?\ it is used
-// as is, and can name a stream of a file before it.
+// as is.
 func (fs *fileSystem) addFile(f File, e *entry) *ModelError {
 	names, err := fileNames(f.Path)
 	if err != nil {
 		return problem("path", "%v", err)
 	}
 	at := resolvedPath{fs: fs, entry: fs.root}
-	for i, name := range names {
+	for _, name := range names {
 		if at.entry == nil {
 			at.entry = newDirectory()
 			at.add(at.entry)
 		}
 		if at.entry.children == nil || isLink(at.entry) {
 			return problem("path", "a parent of %s is not a directory", f.Path)
-		}
-		if file, stream, ok := strings.Cut(name, ":"); ok && i == len(names)-1 {
-			if file != "" {
-				at.entry = at.entry.child(file)
-			}
-			if at.entry == nil || e.children != nil || checkName(stream) != nil {
-				return problem("path", "%s is not a stream of a file before it", f.Path)
-			}
-			at.entry.addStream(stream, e)
-			return nil
 		}
 		at = resolvedPath{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
 	}
@@ -223,13 +185,7 @@ func fileNames(path string) ([]string, error) {
 		return winpath.Components(clean), err
 	}
 	names := strings.Split(verbatim, winpath.Separator)
-	for i, name := range names {
-		if i == len(names)-1 {
-			name = strings.ReplaceAll(name, ":", "") // of a stream
-			if name == "" {
-				return nil, winerr.InvalidName
-			}
-		}
+	for _, name := range names {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}

@@ -68,7 +68,7 @@ func (w *walk) descend(at resolvedPath, root, names string) (_ resolvedPath, fur
 		if at.entry.children == nil {
 			return resolvedPath{}, "", winerr.PathNotFound // a file inside the path: Wine's dlls/ntdll/tests/file.c
 		}
-		if at, err = at.lookUp(at.entry, name, !more); err != nil {
+		if at, err = at.lookUp(at.entry, name); err != nil {
 			return resolvedPath{}, "", err
 		}
 		switch {

@@ -60,6 +60,9 @@ func normalNames(path string) ([]string, *winpath.InvalidError) {
 		if name == "" {
 			continue
 		}
+		if strings.Contains(name, ":") {
+			return nil, &winpath.InvalidError{Component: name, Rule: "is a stream, which no emulated file has"}
+		}
 		if isDevice(name) {
 			return nil, &winpath.InvalidError{Component: name, Rule: `is a reserved device name; with \\?\ before the path it is a file`}
 		}

@@ -62,7 +62,7 @@ type realTree struct {
 // When a call returns, its changes are in dir; changes of other processes there apply from the next call on. The later of
 // two changes wins. Nothing outside dir is read or changed, and links to there fail with ERROR_CANT_ACCESS_FILE (1920).
 //
-// Only in memory are streams, short names, attributes, names that this machine cannot have, and what is more than 100
+// Only in memory are short names, attributes, names that this machine cannot have, and what is more than 100
 // directories deep; only in dir are names that Windows cannot have, and files above 64 MiB. Where links cannot be
 // created, on Windows without the privilege and in Wine 10, they are empty directories.
 //
@@ -329,7 +329,7 @@ const maxShownDepth = 100
 // pathOf is the real path of an entry; ok is false if it is not mirrored. Home is true for the
 // root of a realDir.
 func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
-	if e.removed || e.isStream {
+	if e.removed {
 		return realDir{}, false, false
 	}
 	var names []string

@@ -119,7 +119,7 @@ func (fs *fileSystem) hide(e *entry) error {
 // within reports whether a mirrored directory of a drive is the entry or inside it. Such a
 // directory is emptied but never removed.
 func (b realDir) within(e *entry) bool {
-	if len(b.prefix) == 0 || e.isStream {
+	if len(b.prefix) == 0 {
 		return false
 	}
 	names := winpath.Components(pathFrom(`C:\`, e))

@@ -21,10 +21,8 @@ type Storage struct {
 	TableLags       bool           `yaml:"tableLags"`       // the partition table does not cover the new space of a disk until the storage service resizes a partition
 	GrowDelay       time.Duration  `yaml:"growDelay"`       // the delay from the growth of a partition to that of its volume
 
-	VolumeArrival time.Duration `yaml:"volumeArrival"` // the delay until a volume appears, after a change of the partition table or after its disk came online
-	// ArrivalTrouble is how long after that its file system fails with ArrivalError, by default 1005.
-	ArrivalTrouble   time.Duration   `yaml:"arrivalTrouble"`
-	ArrivalError     uint32          `yaml:"arrivalError"`
+	VolumeArrival    time.Duration   `yaml:"volumeArrival"`    // the delay until a volume appears, after a change of the partition table or after its disk came online
+	ArrivalTrouble   time.Duration   `yaml:"arrivalTrouble"`   // how long after that its file system fails with ERROR_UNRECOGNIZED_VOLUME (1005)
 	ForeignVolumeIDs bool            `yaml:"foreignVolumeIDs"` // gives new volumes other GUIDs than their partitions have
 	Automount        AutomountPolicy `yaml:"automount"`        // the policy for new volumes; the default is on
 	LoseMountNotices bool            `yaml:"loseMountNotices"` // the mount manager does not list folders at which volumes are mounted

@@ -65,22 +65,6 @@ var transcriptModel = winsim.Model{
 // TestTranscripts runs the commands in testdata/*.txt, each file on a node of its own,
 // and compares what they print. The commands are the cases of run below.
 func TestTranscripts(t *testing.T) {
-	eachTranscript(t, func(t *testing.T, file, want string) {
-		t.Helper()
-		got := replay(t, newNode(t, modelFor(t, file)), want, func(*winsim.Node) {})
-		if *update && got != want {
-			mustAll(t, os.WriteFile(file, []byte(got), 0o600))
-			return
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("differs (-want +got); run the test with -update to accept it:\n%s", diff)
-		}
-	})
-}
-
-// eachTranscript runs a test for each transcript.
-func eachTranscript(t *testing.T, test func(t *testing.T, file, transcript string)) {
-	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
@@ -90,7 +74,15 @@ func eachTranscript(t *testing.T, test func(t *testing.T, file, transcript strin
 			synctest.Test(t, func(t *testing.T) { // for models with real time
 				text, err := os.ReadFile(file)
 				mustAll(t, err)
-				test(t, file, strings.ReplaceAll(string(text), "\r\n", "\n"))
+				want := strings.ReplaceAll(string(text), "\r\n", "\n")
+				got := replay(t, newNode(t, modelFor(t, file)), want)
+				if *update && got != want {
+					mustAll(t, os.WriteFile(file, []byte(got), 0o600))
+					return
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("differs (-want +got); run the test with -update to accept it:\n%s", diff)
+				}
 			})
 		})
 	}
@@ -112,12 +104,10 @@ func modelFor(t *testing.T, file string) winsim.Model {
 }
 
 // replay returns the transcript with what its commands print now: behind "----" on the
-// command's line, or below it with a tab before each line if it is more than one. Between two
-// commands the node is replaced by what next makes of it, unless a command holds something of
-// it open.
-func replay(t *testing.T, node *winsim.Node, transcript string, after func(*winsim.Node)) string {
+// command's line, or below it with a tab before each line if it is more than one.
+func replay(t *testing.T, node *winsim.Node, transcript string) string {
 	t.Helper()
-	shell := &shell{t: t, node: node, held: map[string]func(){}, released: map[string]bool{}, fingerprints: map[uint32]string{}}
+	shell := &shell{t: t, node: node, held: map[string]func(){}, fingerprints: map[uint32]string{}}
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
 		line = strings.TrimSuffix(line, "\n")
@@ -128,7 +118,6 @@ func replay(t *testing.T, node *winsim.Node, transcript string, after func(*wins
 		default:
 			command, _, _ := strings.Cut(line, " ----")
 			result := shell.run(command)
-			after(shell.node)
 			if strings.Contains(result, "\n") {
 				result = "\n\t" + strings.ReplaceAll(result, "\n", "\n\t")
 			} else {
@@ -145,7 +134,6 @@ type shell struct {
 	node *winsim.Node
 	held map[string]func() // what was opened
 
-	released     map[string]bool // which of that was released again
 	fingerprints map[uint32]string
 }
 
@@ -217,11 +205,9 @@ func (s *shell) run(line string) string {
 	case "tree":
 		result = n.Tree(path)
 	case "hold":
-		delete(s.released, path)
 		s.held[path], err = n.Hold(path)
 	case "release":
 		s.held[path]()
-		s.released[path] = true
 	case "shortname":
 		result, err = n.ShortName(path)
 		result = strconv.Quote(result)

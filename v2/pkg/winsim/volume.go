@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -148,7 +147,7 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	case v.offline:
 		return nil, winerr.NotReady
 	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.arrived.Add(m.storage.ArrivalTrouble)):
-		return nil, cmp.Or(winerr.Code(m.storage.ArrivalError), winerr.UnrecognizedVolume)
+		return nil, winerr.UnrecognizedVolume
 	case v.State == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}

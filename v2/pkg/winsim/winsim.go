@@ -12,7 +12,7 @@
 // and hang (FailDisk, HangDisk), portals and servers go away (SetISCSIPortalDown, ChangeSMBServer), any call fails or
 // waits (Inject), and the node restarts (Reboot). These methods act as the storage backend, the administrator or a pod:
 // Calls does not count them, and faults do not affect them. Their paths follow Win32, and can have the prefix \\?\, also
-// with a volume, \\?\Volume{guid}\dir. Names with a colon are streams.
+// with a volume, \\?\Volume{guid}\dir.
 //
 // A Node has a clock of its own, on which waits take no time, and is safe for concurrent use. Storage behaves as Microsoft
 // documents it and as published code relies on it; where neither says what Windows does, Storage lets a test choose.
