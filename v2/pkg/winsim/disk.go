@@ -42,7 +42,7 @@ type disk struct {
 type disks struct {
 	*clock
 	storage Storage // of the model
-	volumes volumeManager
+	volumes *volumes
 
 	byNumber   map[uint32]*disk
 	devices    map[string]*disk            // by folded path, \\.\PhysicalDriveN and the interface
@@ -52,19 +52,6 @@ type disks struct {
 	persisted  map[SCSI]win.DiskAttributes // stored attributes by address
 	guids      uint32                      // created so far
 	hanging    atomic.Int32                // how many hang; most calls need not look for them
-}
-
-// volumeManager is what disks tell about, because it shows the volumes on them.
-type volumeManager interface {
-	isNew(d *disk)                     // its volumes have never been seen
-	claimNames(d *disk)                // it is there
-	bringUp(d *disk)                   // it may be online
-	takeDown(d *disk)                  // it is not
-	add(d *disk, p *partition) *volume // it has a new partition
-	grow(v *volume)                    // the partition has grown
-	rename(v *volume, guid string)     // the partition has another id
-	needs(d *disk) bool                // Windows needs one of its volumes
-	volumeAt(device win.Device) *volume
 }
 
 type table struct {
@@ -135,8 +122,6 @@ func (m Disk) validate() *ModelError {
 		return problem("growsTo", "%s is smaller than the disk or not a multiple of 4096 bytes", m.GrowsTo)
 	case m.Path != "" && (!strings.HasPrefix(m.Path, `\\?\`) || isVolume(win.Device(m.Path))):
 		return problem("path", `%q is not a device interface, which begins with \\?\`, m.Path)
-	case m.LooksRaw < 0:
-		return problem("looksRaw", "must not be negative")
 	case m.ID != "" && m.Layout != LayoutGPT && m.Layout != LayoutMBR:
 		return problem("id", "only disks with a partition table have an id; set layout to %s or %s", LayoutGPT, LayoutMBR)
 	case m.Hidden && (m.System || m.Layout != "" && m.Layout != LayoutRaw):

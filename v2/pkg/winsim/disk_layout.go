@@ -16,7 +16,7 @@ func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayo
 		if err := d.mediumError(); err != nil {
 			return win.DriveLayout{}, err
 		}
-		if d.LooksRaw == 0 && d.table.style != win.StyleRaw {
+		if d.LooksRaw <= 0 && d.table.style != win.StyleRaw {
 			return d.layout(), nil
 		}
 		if d.LooksRaw > 0 {

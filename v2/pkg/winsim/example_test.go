@@ -290,9 +290,9 @@ func ExampleNode_Create() {
 	node, err := winsim.New(winsim.Default())
 	must(err)
 	must(node.WriteFile(`C:\Program Files\readme.txt`, "new"))
-	fmt.Println(node.ReadFile(`C:\PROGRA~1\README.TXT`))
+	fmt.Println(node.ReadFile(`\\?\C:\PROGRA~1\README.TXT`))
 	must(node.Create(winsim.File{Path: `C:\Program Data\readme.txt`, Short: "README.OLD", Content: "old"}))
-	fmt.Println(node.ReadFile(`C:\PROGRA~2\readme.old`))
+	fmt.Println(node.ReadFile(`\\?\C:\PROGRA~2\readme.old`))
 	// Output:
 	// new <nil>
 	// old <nil>

@@ -33,13 +33,6 @@ type Fault struct {
 }
 
 func (f Fault) validate() *ModelError {
-	for _, err := range []*ModelError{
-		notNegative("nth", f.Nth), notNegative("times", f.Times), notNegative("delay", f.Delay), notNegative("late", f.Late),
-	} {
-		if err != nil {
-			return err
-		}
-	}
 	switch {
 	case f.Call != "" && !callNames[f.Call]:
 		return problem("call", "unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))

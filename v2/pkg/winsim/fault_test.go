@@ -133,13 +133,9 @@ func TestInject_Refuses(t *testing.T) {
 	}{
 		{winsim.Fault{Call: "Fileinfo", Error: 5}, "call"},
 		{winsim.Fault{Call: "Sleep", Error: 5}, "call"},
-		{winsim.Fault{Nth: -1, Error: 5}, "nth"},
-		{winsim.Fault{Times: -1, Error: 5}, "times"},
 		{winsim.Fault{Chance: -0.1, Error: 5}, "chance"},
 		{winsim.Fault{Chance: 1.1, Error: 5}, "chance"},
 		{winsim.Fault{Chance: math.NaN(), Error: 5}, "chance"},
-		{winsim.Fault{Delay: -1}, "delay"},
-		{winsim.Fault{Late: -1}, "late"},
 		{winsim.Fault{}, "error"},
 		{winsim.Fault{Call: "FileInfo", Nth: 2, Times: 1}, "error"},
 	} {

@@ -262,41 +262,6 @@ func TestCreateDirectoryLink_Length(t *testing.T) {
 	}
 }
 
-// TestPathSpace: a directory has the space of the volume or share that it is on, and a link has none.
-func TestPathSpace(t *testing.T) {
-	model := withDataVolume()
-	model.SMBServers = []winsim.SMBServer{{Name: "files", Guest: true, Shares: []winsim.SMBShare{{Name: "data", Files: []winsim.File{{Path: `dir\file`, Content: "text"}}}}}}
-	node, ctx := newNode(t, model), t.Context()
-	for _, err := range []error{
-		node.MountFolder(`C:\mount`, dataVolume), node.WriteFile(`C:\file`, "text"),
-		node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\files\data`}),
-	} {
-		mustAll(t, err)
-	}
-	want, err := node.VolumeSpace(ctx, dataVolume)
-	mustAll(t, err)
-	for _, path := range []win.Path{win.Following(`C:\mount`), win.Following(dataVolume)} {
-		if got, err := node.PathSpace(ctx, path); err != nil || got != want {
-			t.Errorf("%s: %+v, %v, want %+v", path, got, err, want)
-		}
-	}
-	share, err := node.PathSpace(ctx, win.Following(`\\files\data\dir`))
-	if err != nil || share.Total == 0 || share.Free >= share.Total {
-		t.Errorf("the share: %+v, %v", share, err)
-	}
-	for path, want := range map[win.Path]winerr.Code{
-		win.Anywhere(`C:\mount`):           winerr.ReparsePointEncounter,
-		win.Following(`C:\file`):           winerr.Directory,
-		win.Following(`C:\nothing`):        winerr.FileNotFound,
-		win.Following(`\\files\data\file`): winerr.FileNotFound,
-		win.Following(`\\absent\data`):     winerr.BadNetPath,
-	} {
-		if _, err := node.PathSpace(ctx, path); winerr.CodeOf(err) != want {
-			t.Errorf("%s: %v, want %d", path, err, want)
-		}
-	}
-}
-
 // TestMissing: for a last name that is missing calls fail with ERROR_FILE_NOT_FOUND (2), and for a directory
 // on the way with ERROR_PATH_NOT_FOUND (3). A file is no directory. A missing base is on the way for calls that
 // ask for the whole path at once, which they do without a link in it; the others open it.

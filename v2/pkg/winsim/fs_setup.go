@@ -185,9 +185,8 @@ func (n *Node) Create(f File) error {
 	if err := f.validate(n.hasVolume); err != nil {
 		return winerr.New(winerr.Invalid, op, f.Path, "%s", err.Problem)
 	}
-	path := strings.ReplaceAll(f.Path, "/", winpath.Separator)
-	if isUNC(path) && f == (File{Path: f.Path}) {
-		return n.network.mkdir(path)
+	if isUNC(f.Path) && f == (File{Path: f.Path}) {
+		return n.network.mkdir(f.Path)
 	}
 	return n.files.insert(f.Path, f.entry(), f.Short)
 }

@@ -12,7 +12,7 @@ const (
 )
 
 // Swap exchanges the names of two files, directories or links of a volume in one step, as an attacker does in Fault.Do,
-// between two calls of an operation. Open handles stay open.
+// between two calls of an operation. Open handles stay open. A mirrored node refuses it.
 func (n *Node) Swap(path, other string) error {
 	const op = "swap"
 	defer n.lock()()
@@ -25,7 +25,7 @@ func (n *Node) Swap(path, other string) error {
 		return err
 	}
 	switch {
-	case a.parent == nil || b.parent == nil:
+	case a.parent == nil || b.parent == nil, a.fs.mirrored != nil:
 		err = winerr.AccessDenied
 	case a.volume != b.volume:
 		err = errNotSameDevice
@@ -35,7 +35,12 @@ func (n *Node) Swap(path, other string) error {
 	if err != nil {
 		return winerr.Wrap(op, path, err)
 	}
-	return winerr.Wrap(op, path, a.swap(b))
+	a.name, b.name = a.entry.name, b.entry.name
+	a.detach()
+	b.detach()
+	a.attach(b.entry) // each gets a new short name, as in any rename
+	b.attach(a.entry)
+	return nil
 }
 
 // TurnIntoJunction makes an empty directory or mounted folder a junction without replacing it, so open handles become
@@ -67,21 +72,6 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	at.entry.link, at.entry.changedAt = f.entry().link, n.date()
 	at.entry.link.toOlder = winerr.Code(answer)
 	at.fs.rewrite(at.entry)
-	return nil
-}
-
-// swap exchanges the names of two entries. Each gets a new short name, as in any rename. It fails only for mirrored ones.
-func (at resolvedPath) swap(other resolvedPath) error {
-	at.name, other.name = at.entry.name, other.entry.name
-	relink, err := at.fs.swapReal(at.entry, other.entry)
-	if err != nil {
-		return err
-	}
-	at.detach()
-	other.detach()
-	at.attach(other.entry)
-	other.attach(at.entry)
-	relink()
 	return nil
 }
 

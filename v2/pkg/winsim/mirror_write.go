@@ -4,10 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
@@ -134,47 +132,4 @@ func removeReal(at realDir, e *entry) error {
 		return at.Root.RemoveAll(at.path)
 	}
 	return at.Root.Remove(at.path)
-}
-
-// swapReal exchanges two entries in the real directory, before they are exchanged in memory. Call relink afterwards.
-// A mirrored directory of a drive stays where it is.
-func (fs *fileSystem) swapReal(a, b *entry) (relink func(), err error) {
-	t := fs.mirrored
-	if t == nil {
-		return func() {}, nil
-	}
-	at, _, ok := t.pathOf(a)
-	to, _, shown := t.pathOf(b)
-	fixed := func(d realDir) bool { return d.within(a) || d.within(b) }
-	switch {
-	case ok != shown || at.Root != to.Root || slices.ContainsFunc(t.bases, fixed):
-		return nil, winerr.AccessDenied
-	case !ok:
-		return func() {}, nil
-	}
-	aside := path.Join(t.m.hiddenDir, "swap")
-	steps := [][2]string{{at.path, aside}, {to.path, at.path}, {aside, to.path}}
-	for i, step := range steps {
-		if err := at.Root.Rename(step[0], step[1]); err != nil {
-			for _, undo := range slices.Backward(steps[:i]) {
-				_ = at.Root.Rename(undo[1], undo[0])
-			}
-			return nil, realCode(err)
-		}
-	}
-	return func() {
-		fs.relink(a)
-		fs.relink(b)
-	}, nil
-}
-
-// relink writes the links in a tree again: their texts depend on where they are.
-func (fs *fileSystem) relink(e *entry) {
-	if isLink(e) {
-		fs.rewrite(e)
-		return
-	}
-	for _, child := range e.children {
-		fs.relink(child)
-	}
 }

@@ -81,9 +81,6 @@ func (m ISCSI) build(below objects) (*initiator, *ModelError) {
 	if err := win.CheckTargetName(in.Initiator); err != nil {
 		return in, problem("initiator", "%v", err)
 	}
-	if err := notNegative("pnpDelay", m.PnPDelay); err != nil {
-		return in, err
-	}
 	for i, portal := range m.Portals {
 		p, err := portal.build()
 		if err == nil && in.portal(p.address()) != nil {
@@ -133,16 +130,13 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 		return nil, problem("address", "%v", err)
 	}
 	m.Address, m.Port = address, cmp.Or(m.Port, defaultPortalPort)
-	return &iscsiPortal{ISCSIPortal: m}, notNegative("delay", m.Delay)
+	return &iscsiPortal{ISCSIPortal: m}, nil
 }
 
 func (m ISCSITarget) build(in *initiator) (*iscsiTarget, *ModelError) {
 	portals := in.portals
 	if err := win.CheckTargetName(m.IQN); err != nil {
 		return nil, problem("iqn", "%v", err)
-	}
-	if err := notNegative("busyLogouts", m.BusyLogouts); err != nil {
-		return nil, err
 	}
 	t := &iscsiTarget{ISCSITarget: m, portals: portals}
 	if len(m.Portals) > 0 {

@@ -161,5 +161,5 @@ func (m SMBServer) validate() *ModelError {
 			return err.at("accounts", i)
 		}
 	}
-	return notNegative("delay", m.Delay)
+	return nil
 }

@@ -75,14 +75,6 @@ func (s Storage) validate() *ModelError {
 		oneOf("createDiskMSR", s.CreateDiskMSR, MSRNever, MSRAtOnce, MSRLate),
 		oneOf("capacityFollows", s.CapacityFollows, CapacityUpdate, CapacityRescan, CapacityAtOnce),
 		oneOf("automount", s.Automount, AutomountOn, AutomountOffline, AutomountNameless),
-		notNegative("offlineAgain", s.OfflineAgain),
-		notNegative("capacityDelay", s.CapacityDelay),
-		notNegative("growDelay", s.GrowDelay),
-		notNegative("volumeArrival", s.VolumeArrival),
-		notNegative("arrivalTrouble", s.ArrivalTrouble),
-		notNegative("serviceDelay", s.ServiceDelay),
-		notNegative("serviceOutOfDate", s.ServiceOutOfDate),
-		notNegative("formatTime", s.FormatTime),
 	} {
 		if err != nil {
 			return err.in("storage")
@@ -97,13 +89,6 @@ func oneOf[T ~string](field string, value T, known ...T) *ModelError {
 		return nil
 	}
 	return problem(field, "%q is not one of %s", value, quoted(known))
-}
-
-func notNegative[T ~int | ~int64](field string, value T) *ModelError {
-	if value < 0 {
-		return problem(field, "must not be negative")
-	}
-	return nil
 }
 
 func quoted[T ~string](values []T) string {

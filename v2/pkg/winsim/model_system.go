@@ -130,8 +130,6 @@ func (s Service) build() (*service, *ModelError) {
 	for _, err := range []*ModelError{
 		oneOf("startType", s.StartType, startBoot, startSystem, StartAutomatic, StartManual, StartDisabled),
 		s.State.check("state"),
-		notNegative("startTime", s.StartTime),
-		notNegative("stopTime", s.StopTime),
 	} {
 		if err != nil {
 			return nil, err

@@ -170,7 +170,7 @@ func TestSMB_Mappings(t *testing.T) {
 
 	for _, err := range []error{
 		node.ChangeSMBServer("nowhere", func(*winsim.SMBServer) {}),
-		node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Delay = -1 }),
+		node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts = append(s.Accounts, s.Accounts[0]) }),
 	} {
 		if err == nil {
 			t.Error("a change that cannot be was made")
@@ -206,7 +206,6 @@ func TestLoadModel_SMB(t *testing.T) {
 		{"smbServers:\n  - name: a\n    accounts:\n      - password: x\n", `line 4: smbServers[0].accounts[0].user: user is missing`},
 		{"smbServers:\n  - name: a\n    accounts: [{user: u}, {user: U}]\n", `line 3: smbServers[0].accounts[1].user: "U" is used twice`},
 		{"smbServers:\n  - name: a\n    accounts: [{user: u, state: tired}]\n", `smbServers[0].accounts[0].state: "tired" is not one of "locked"`},
-		{"smbServers:\n  - name: a\n    delay: -1s\n", `line 3: smbServers[0].delay: must not be negative`},
 		{"smbServers:\n  - name: a\n    port: 445\n", `line 3: smbServers[0].port: unknown field`},
 	} {
 		_, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")

@@ -11,8 +11,8 @@
 // Tests arrange and inspect files (WriteFile, Tree), disks (AttachDisk, DiskInfo) and all else (Add, Describe). Disks fail
 // and hang (FailDisk, HangDisk), portals and servers go away (SetISCSIPortalDown, ChangeSMBServer), any call fails or
 // waits (Inject), and the node restarts (Reboot). These methods act as the storage backend, the administrator or a pod:
-// Calls does not count them, and faults do not affect them. Their paths follow Win32, and can have the prefix \\?\, also
-// with a volume, \\?\Volume{guid}\dir.
+// Calls does not count them, and faults do not affect them. Their paths are those that the API takes. With the prefix \\?\
+// they can have any name, and begin with a volume, \\?\Volume{guid}\dir.
 //
 // A Node has a clock of its own, on which waits take no time, and is safe for concurrent use. Storage behaves as Microsoft
 // documents it and as published code relies on it; where neither says what Windows does, Storage lets a test choose.
@@ -57,9 +57,8 @@ type Node struct {
 }
 
 // objects is what a node is made of. Each is a type with its state and the emulated calls that are about it, in files of
-// its name, and reaches only those below it, which TestObjects_ReachDown checks; disks notify volumes through
-// volumeManager. Only intercept.go counts calls and applies faults. model*.go builds them of a
-// Model, describe.go describes them as one.
+// its name, and reaches only those below it, but for disks, which notify volumes. Only intercept.go counts calls and
+// applies faults. model*.go builds them of a Model, describe.go describes them as one.
 type objects struct {
 	files     *files
 	initiator *initiator
