@@ -29,6 +29,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
+// bytesCodec sends and receives messages as they are on the wire, as no generated client would.
+type bytesCodec struct{}
+
+func (bytesCodec) Name() string                    { return "proto" }
+func (bytesCodec) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
+func (bytesCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
+
 // fuzzedMethod is a method of a version of a group.
 type fuzzedMethod struct {
 	endpoint grpcapi.Endpoint

@@ -10,7 +10,6 @@ import (
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -64,20 +63,4 @@ func TestInspector_Share(t *testing.T) {
 			t.Errorf("shares %v", hidden.GetShares())
 		}
 	})
-}
-
-// TestInspector_Format: how a volume was formatted is on the wire.
-func TestInspector_Format(t *testing.T) {
-	const id = win.VolumeID(dataVolume)
-	node := newNode(t)
-	must(t, node.Format(t.Context(), id, win.FormatOptions{ClusterSize: 64 << 10, Label: "pods"}))
-	for _, v := range describeNode(t, run(t, node), &extensionv1.DescribeNodeRequest{}).GetVolumes() {
-		if v.GetId() == string(id) {
-			if v.GetLabel() != "pods" || v.GetClusterSizeBytes() != 64<<10 || v.GetRootAccess() != "default" {
-				t.Error(v)
-			}
-			return
-		}
-	}
-	t.Error("the volume is missing")
 }

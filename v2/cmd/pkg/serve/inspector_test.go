@@ -132,21 +132,6 @@ func TestInspector_OnlyVolumes(t *testing.T) {
 	}
 }
 
-// TestInspector_OneGroup: it answers on the endpoints of one group, and on no other.
-func TestInspector_OneGroup(t *testing.T) {
-	dir := run(t, newNode(t))
-	for _, endpoint := range grpcapi.Endpoints() {
-		want := codes.Unimplemented
-		if endpoint.Group == "system" {
-			want = codes.OK
-		}
-		_, err := extensionv1.NewInspectorClient(dial(t, dir, endpoint)).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{})
-		if status.Code(err) != want {
-			t.Errorf("%s: %v, want %v", endpoint.Name(), err, want)
-		}
-	}
-}
-
 // TestInspector_Fits: whatever strangers call their links, and wherever those lead, the answer
 // is one that a client takes. Sentences in it spell out what cannot be printed.
 func TestInspector_Fits(t *testing.T) {

@@ -31,27 +31,19 @@ func TestList(t *testing.T) {
 		must(t, node.Mkdir(fmt.Sprintf(`%s\many\%d`, kubelet, i)))
 	}
 	dir := run(t, node)
-	for _, endpoint := range grpcapi.Endpoints() {
-		got, err := extensionv1.NewPathsClient(dial(t, dir, endpoint)).ListDirectory(t.Context(), &extensionv1.Path{Path: kubelet + `\dir`})
-		if endpoint.Group != "filesystem" {
-			if status.Code(err) != codes.Unimplemented {
-				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
-			}
-			continue
-		}
-		var lines []string
-		for _, e := range got.GetEntries() {
-			lines = append(lines, fmt.Sprintf("%s: %s %s", e.GetType(), e.GetName(), e.GetTarget()))
-		}
-		want := []string{
-			"file: file ", `link: gone ` + kubelet + `\nothing`, `link: link ` + kubelet + `\dir\sub`, "mount: mount " + dataVolume, `link: out C:\Windows`,
-			`link: share \\files\data`, "directory: sub ",
-		}
-		if diff := cmp.Diff(want, lines); diff != "" || err != nil || got.GetTruncated() {
-			t.Errorf("%s: %v, truncated %v\n%s", endpoint.Name(), err, got.GetTruncated(), diff)
-		}
-	}
 	list := extensionv1.NewPathsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).ListDirectory
+	got, err := list(t.Context(), &extensionv1.Path{Path: kubelet + `\dir`})
+	var lines []string
+	for _, e := range got.GetEntries() {
+		lines = append(lines, fmt.Sprintf("%s: %s %s", e.GetType(), e.GetName(), e.GetTarget()))
+	}
+	want := []string{
+		"file: file ", `link: gone ` + kubelet + `\nothing`, `link: link ` + kubelet + `\dir\sub`, "mount: mount " + dataVolume, `link: out C:\Windows`,
+		`link: share \\files\data`, "directory: sub ",
+	}
+	if diff := cmp.Diff(want, lines); diff != "" || err != nil || got.GetTruncated() {
+		t.Errorf("%v, truncated %v\n%s", err, got.GetTruncated(), diff)
+	}
 	for path, want := range map[string]codes.Code{
 		``:                            codes.InvalidArgument,
 		kubelet + `\..\..\Windows`:    codes.InvalidArgument,

@@ -12,37 +12,27 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestReadOnly_OneGroup: every endpoint of the group disk shows and changes whether a disk is
-// read-only, and no other endpoint does. Each change is made twice.
-func TestReadOnly_OneGroup(t *testing.T) {
+// TestReadOnly: the group disk shows and changes whether a disk is read-only. Each change is made twice.
+func TestReadOnly(t *testing.T) {
 	node := newNode(t)
 	before, err := node.DiskFingerprint(1)
 	must(t, err)
 	dir := run(t, node)
-	for _, endpoint := range grpcapi.Endpoints() {
-		client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, endpoint))
-		if endpoint.Group != "disk" {
-			_, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))})
-			if status.Code(err) != codes.Unimplemented {
-				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
-			}
-			continue
+	client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
+	if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: new(true), Online: new(true)}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := node.DiskInfo(1); err != nil || info.Offline || !info.ReadOnly {
+		t.Errorf("the disk is %+v, %v", info, err)
+	}
+	for _, readOnly := range []bool{true, true, false, false} {
+		if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: &readOnly}); err != nil {
+			t.Fatal(err)
 		}
-		if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: new(true), Online: new(true)}); err != nil {
-			t.Fatalf("%s: %v", endpoint.Name(), err)
-		}
-		if info, err := node.DiskInfo(1); err != nil || info.Offline || !info.ReadOnly {
-			t.Errorf("%s: the disk is %+v, %v", endpoint.Name(), info, err)
-		}
-		for _, readOnly := range []bool{true, true, false, false} {
-			if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: &readOnly}); err != nil {
-				t.Fatalf("%s: %v", endpoint.Name(), err)
-			}
-			got, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))})
-			info, infoErr := node.DiskInfo(1)
-			if err != nil || infoErr != nil || got.GetReadOnly() != readOnly || info.ReadOnly != readOnly || info.Offline {
-				t.Errorf("%s: %v, %v, and the disk is %+v, %v; want read-only %v", endpoint.Name(), got, err, info, infoErr, readOnly)
-			}
+		got, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))})
+		info, infoErr := node.DiskInfo(1)
+		if err != nil || infoErr != nil || got.GetReadOnly() != readOnly || info.ReadOnly != readOnly || info.Offline {
+			t.Errorf("%v, %v, and the disk is %+v, %v; want read-only %v", got, err, info, infoErr, readOnly)
 		}
 	}
 	if after, err := node.DiskFingerprint(1); err != nil || after != before {

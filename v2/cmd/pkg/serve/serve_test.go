@@ -18,7 +18,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -109,52 +108,6 @@ func TestRun_ServesASubset(t *testing.T) {
 	got := served(t, run(t, newNode(t), "system", "disk/v1"))
 	if want := []string{"disk/v1", "system/v1alpha1"}; !slices.Equal(got, want) {
 		t.Errorf("endpoints: got %v, want %v", got, want)
-	}
-}
-
-func TestRun_Refuses(t *testing.T) {
-	for name, c := range map[string]struct {
-		cfg  serve.Config
-		want string
-	}{
-		"an unknown group":               {serve.Config{Config: daemon.Config{APIGroups: []string{"dsk"}}}, `"dsk"`},
-		"an unknown version":             {serve.Config{Config: daemon.Config{APIGroups: []string{"disk/v9"}}}, `"disk/v9"`},
-		"a bad working directory":        {serve.Config{Config: daemon.Config{WorkingDirs: []string{"/var/lib"}}}, "not an absolute Windows path"},
-		"a protected service":            {serve.Config{Config: daemon.Config{AllowedServices: []string{"kubelet"}}}, "never starts or stops"},
-		"a directory below a file":       {serve.Config{Config: daemon.Config{SocketDir: "/dev/null/x"}}, "/dev/null/x"},
-		"a directory of too long a name": {serve.Config{Config: daemon.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}}, "107"},
-	} {
-		if c.cfg.SocketDir != "" && runtime.GOOS == "windows" {
-			continue // there are no sockets
-		}
-		err := serve.Run(t.Context(), newNode(t), c.cfg)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got error %v, want one that contains %s", name, err, c.want)
-		}
-	}
-}
-
-// TestRun_RefusesASecondInstance also shows that the first one is not disturbed.
-func TestRun_RefusesASecondInstance(t *testing.T) {
-	dir := run(t, newNode(t))
-	err := serve.Run(t.Context(), newNode(t), serve.Config{Config: daemon.Config{SocketDir: dir}})
-	if err == nil || !strings.Contains(err.Error(), "endpoint disk/v1alpha1") || !errors.Is(err, winerr.Exists) {
-		t.Errorf("second instance: %v", err)
-	}
-	if got := served(t, dir); len(got) != 23 {
-		t.Errorf("the first instance has %d endpoints left", len(got))
-	}
-	exists(t, dir)
-}
-
-func exists(t *testing.T, dir string) {
-	t.Helper()
-	client, err := fsv1.NewClientWithPipePath(endpointPath(dir, "filesystem", "v1"))
-	must(t, err)
-	defer client.Close()
-	response, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
-	if err != nil || !response.Exists {
-		t.Errorf("PathExists = %v, %v", response, err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // TestStats: a share is measured by a link to it, and a volume by every path that leads to it, with
-// the numbers of the published GetVolumeStats. Only the group filesystem measures.
+// the numbers of the published GetVolumeStats.
 func TestStats(t *testing.T) {
 	const kubelet = `C:\var\lib\kubelet\`
 	node := newNode(t)
@@ -38,22 +38,13 @@ func TestStats(t *testing.T) {
 	} {
 		must(t, err)
 	}
-	for _, endpoint := range grpcapi.Endpoints() {
-		measure := extensionv1.NewPathsClient(dial(t, dir, endpoint)).GetPathStats
-		if endpoint.Group != "filesystem" {
-			if _, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`}); status.Code(err) != codes.Unimplemented {
-				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
-			}
-			continue
-		}
-		for _, path := range []string{`staged`, `pod`, `pod\dir`} {
-			got, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + path})
-			if err != nil || got.GetTotalBytes() != want.GetTotalBytes() || got.GetAvailableBytes() != want.GetTotalBytes()-want.GetUsedBytes() {
-				t.Errorf("%s: %s has %v, %v, want %v", endpoint.Name(), path, got, err, want)
-			}
+	measure := extensionv1.NewPathsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).GetPathStats
+	for _, path := range []string{`staged`, `pod`, `pod\dir`} {
+		got, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + path})
+		if err != nil || got.GetTotalBytes() != want.GetTotalBytes() || got.GetAvailableBytes() != want.GetTotalBytes()-want.GetUsedBytes() {
+			t.Errorf("%s has %v, %v, want %v", path, got, err, want)
 		}
 	}
-	measure := extensionv1.NewPathsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).GetPathStats
 	before, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`})
 	if err != nil || before.GetTotalBytes() == 0 || before.GetAvailableBytes() == 0 {
 		t.Fatalf("the share has %v, %v", before, err)

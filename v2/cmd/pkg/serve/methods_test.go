@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
@@ -17,24 +15,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 )
-
-// TestImplemented calls every method of every version: none may answer that it does nothing,
-// and none that something went wrong with us.
-func TestImplemented(t *testing.T) {
-	methods := 0
-	forEachMethod(t, run(t, newNode(t)), func(conn *grpc.ClientConn, _ grpcapi.Endpoint, name string, method protoreflect.MethodDescriptor) {
-		methods++
-		err := conn.Invoke(t.Context(), name, plausible(method.Input()), dynamicpb.NewMessage(method.Output()))
-		switch status.Code(err) {
-		case codes.Unimplemented, codes.Unknown, codes.Internal:
-			t.Errorf("%s: %v", name, err)
-		default:
-		}
-	})
-	if methods != 139 {
-		t.Errorf("%d methods were called, want 139", methods)
-	}
-}
 
 // forEachMethod calls f for every method of every version of all groups, with a connection to
 // its endpoint and its full name.
