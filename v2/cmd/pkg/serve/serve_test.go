@@ -12,9 +12,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
-	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
@@ -108,21 +106,6 @@ func TestRun_ServesASubset(t *testing.T) {
 	got := served(t, run(t, newNode(t), "system", "disk/v1"))
 	if want := []string{"disk/v1", "system/v1alpha1"}; !slices.Equal(got, want) {
 		t.Errorf("endpoints: got %v, want %v", got, want)
-	}
-}
-
-// TestStart is what a driver's test does.
-func TestStart(t *testing.T) {
-	node := newNode(t)
-	serve.Start(t, node)
-	client, err := fsv1.NewClient()
-	must(t, err)
-	defer client.Close()
-	if _, err := client.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`}); err != nil {
-		t.Fatal(err)
-	}
-	if !node.Exists(`C:\var\lib\kubelet\pods\1`) {
-		t.Error("the directory is not on the node")
 	}
 }
 
