@@ -14,7 +14,7 @@ import (
 // DiskInfo describes a disk as Describe does.
 func (n *Node) DiskInfo(number uint32) (info Disk, err error) {
 	err = n.disks.withDisk("describe disk", number, func(d *disk) error {
-		info = n.describeDisk(d)
+		info = n.describeDisk(d, false)
 		return nil
 	})
 	return info, err

@@ -13,8 +13,9 @@ import (
 // link is a reparse point, of a link or of another kind.
 type link struct {
 	win.ReparsePoint
-	malformed bool // its data are malformed
-	announced bool // the mount manager knows it
+	malformed bool   // its data are malformed
+	tagData   string // of the model, in hexadecimal digits
+	announced bool   // the mount manager knows it
 
 	// toOlder is the answer to opens relative to handles that are older than the link. With 0 they succeed.
 	toOlder winerr.Code
@@ -175,5 +176,5 @@ func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
 	buffer := binary.LittleEndian.AppendUint32(nil, uint32(tag))
 	buffer = binary.LittleEndian.AppendUint32(buffer, uint32(len(body)))
 	point, err := winlayout.DecodeReparsePoint(append(buffer, body...))
-	return &link{ReparsePoint: point, malformed: err != nil}, nil
+	return &link{ReparsePoint: point, malformed: err != nil, tagData: data}, nil
 }

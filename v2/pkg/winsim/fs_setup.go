@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -206,6 +207,9 @@ func (f File) entry() *entry {
 	case f.Volume != "":
 		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
 		made.link.announced = true // as mountvol does, unlike a junction to a volume
+	case f.Hex != "":
+		content, _ := hex.DecodeString(f.Hex)
+		made = &entry{content: content}
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:

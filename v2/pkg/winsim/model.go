@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strings"
 
@@ -41,11 +42,12 @@ type Volume struct {
 	Extents []Extent `yaml:"extents"` // the parts of disks of a volume that spans partitions
 	CDROM   bool     `yaml:"cdrom"`   // makes the volume a CD-ROM. Its device number is 0, like that of the first disk.
 
-	// Label, ClusterSize and RootAccess, in SDDL, are of the file system; the default is a new one.
-	Label       string `yaml:"label"`
-	ClusterSize Size   `yaml:"clusterSize"`
-	RootAccess  string `yaml:"rootAccess"`
-	Damage      Damage `yaml:"damage"` // what is wrong with the file system
+	// Label, ClusterSize, RootAccess, in SDDL, and FileSystemSize are of the file system; the default is a new one.
+	Label          string `yaml:"label"`
+	ClusterSize    Size   `yaml:"clusterSize"`
+	RootAccess     string `yaml:"rootAccess"`
+	FileSystemSize Size   `yaml:"fileSystemSize"`
+	Damage         Damage `yaml:"damage"` // what is wrong with the file system
 
 	Hidden bool `yaml:"hidden"` // Windows does not show the volume; only descriptions have it
 }
@@ -88,6 +90,7 @@ type File struct {
 	Tag     uint32 `yaml:"tag"`     // sets a reparse point of another kind. With 0x20000000 it is a link that cannot be followed.
 	TagData string `yaml:"tagData"` // its content in hexadecimal digits, for 0xa000000c and 0xa0000003. It can be malformed.
 
+	Hex   string `yaml:"hex"`   // content in hexadecimal digits
 	Short string `yaml:"short"` // the 8.3 name, instead of the one that Windows would give
 }
 
@@ -168,20 +171,23 @@ func (m Model) validate() (objects, error) {
 // validate checks a file except for its path. HasVolume may be nil.
 func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	natures := 0
-	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {
+	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Hex != "", f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {
 		if given {
 			natures++
 		}
 	}
 	switch {
 	case natures > 1:
-		return problem("path", "%s cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume", f.Path)
+		return problem("path", "%s cannot have more than one of content, emptyFile, hex, symlink, fileSymlink, junction and volume", f.Path)
 	case f.Tag != 0 && f.Symlink+f.FileSymlink+f.Junction+f.Volume != "":
 		return problem("tag", "a link has a fixed tag; remove tag")
 	case f.Short != "" && !fits8dot3(f.Short):
 		return problem("short", "%q is not an 8.3 name", f.Short)
 	case f.Tag == 0 && f.TagData != "":
 		return problem("tagData", "tag is missing")
+	}
+	if _, err := hex.DecodeString(f.Hex); err != nil {
+		return problem("hex", "%.40q is not a string of hexadecimal bytes", f.Hex)
 	}
 	if _, err := taggedLink(win.ReparseTag(f.Tag), f.TagData); err != nil {
 		return err

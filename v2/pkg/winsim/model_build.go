@@ -196,7 +196,7 @@ func (v *volume) apply(m Volume) *ModelError {
 		}
 		return nil
 	}
-	fs := newFileSystem(kind, v.length(), sector)
+	fs := newFileSystem(kind, cmp.Or(int64(m.FileSystemSize), v.length()), sector)
 	fs.used += int64(m.Used)
 	fs.cluster = cmp.Or(int64(m.ClusterSize), fs.cluster)
 	fs.damage = m.Damage
@@ -216,9 +216,9 @@ func (m Volume) validate() *ModelError {
 		return m.State.check()
 	case m.Damage.check() != nil:
 		return m.Damage.check().in("damage")
-	case m.Used < 0:
+	case m.Used < 0 && m.FileSystemSize == 0:
 		return problem("used", "must not be negative")
-	case m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:
+	case m.FileSystemSize < 0 || m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:
 		return problem("clusterSize", "%s is not a power of two", m.ClusterSize)
 	case m.Size != 0 && !m.Size.plausible():
 		return problem("size", "%s is not a valid volume size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)

@@ -141,7 +141,7 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"no path", volumes + "files:\n  - content: x\n", `node.yaml: line 4: files[0].path: path "" is empty`},
 		{"unknown volume", volumes + "files:\n  - path: C:\\x\n    volume: " + guid2 + "\n", `node.yaml: line 5: files[0].volume: "` + guid2 + `" is not a volume of the node`},
 		{"relative junction", volumes + "files:\n  - path: C:\\x\n    junction: ..\\y\n", `node.yaml: line 5: files[0].junction: path "..\y" is not an absolute Windows path`},
-		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume`},
+		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, hex, symlink, fileSymlink, junction and volume`},
 		{"tag of a link", volumes + "files:\n  - path: C:\\x\n    symlink: y\n    tag: 0x80000013\n", `node.yaml: line 6: files[0].tag: a link has a fixed tag; remove tag`},
 		{"data without a tag", volumes + "files:\n  - path: C:\\x\n    tagData: ff\n", `node.yaml: line 5: files[0].tagData: tag is missing`},
 		{"odd data", volumes + "files:\n  - {path: C:\\x, tag: 1, tagData: fff}\n", `node.yaml: line 4: files[0].tagData: "fff" is not a string of hexadecimal bytes`},

@@ -65,6 +65,22 @@ var transcriptModel = winsim.Model{
 // TestTranscripts runs the commands in testdata/*.txt, each file on a node of its own,
 // and compares what they print. The commands are the cases of run below.
 func TestTranscripts(t *testing.T) {
+	eachTranscript(t, func(t *testing.T, file, want string) {
+		t.Helper()
+		got := replay(t, newNode(t, modelFor(t, file)), want, func(*winsim.Node) {})
+		if *update && got != want {
+			mustAll(t, os.WriteFile(file, []byte(got), 0o600))
+			return
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("differs (-want +got); run the test with -update to accept it:\n%s", diff)
+		}
+	})
+}
+
+// eachTranscript runs a test for each transcript.
+func eachTranscript(t *testing.T, test func(t *testing.T, file, transcript string)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
@@ -74,15 +90,7 @@ func TestTranscripts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // for models with real time
 				text, err := os.ReadFile(file)
 				mustAll(t, err)
-				want := strings.ReplaceAll(string(text), "\r\n", "\n")
-				got := replay(t, newNode(t, modelFor(t, file)), want)
-				if *update && got != want {
-					mustAll(t, os.WriteFile(file, []byte(got), 0o600))
-					return
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("differs (-want +got); run the test with -update to accept it:\n%s", diff)
-				}
+				test(t, file, strings.ReplaceAll(string(text), "\r\n", "\n"))
 			})
 		})
 	}
@@ -104,8 +112,8 @@ func modelFor(t *testing.T, file string) winsim.Model {
 }
 
 // replay returns the transcript with what its commands print now: behind "----" on the
-// command's line, or below it with a tab before each line if it is more than one.
-func replay(t *testing.T, node *winsim.Node, transcript string) string {
+// command's line, or below it with a tab before each line if it is more than one. After is called after each command.
+func replay(t *testing.T, node *winsim.Node, transcript string, after func(*winsim.Node)) string {
 	t.Helper()
 	shell := &shell{t: t, node: node, held: map[string]func(){}, fingerprints: map[uint32]string{}}
 	var out strings.Builder
@@ -118,6 +126,7 @@ func replay(t *testing.T, node *winsim.Node, transcript string) string {
 		default:
 			command, _, _ := strings.Cut(line, " ----")
 			result := shell.run(command)
+			after(shell.node)
 			if strings.Contains(result, "\n") {
 				result = "\n\t" + strings.ReplaceAll(result, "\n", "\n\t")
 			} else {
