@@ -151,10 +151,7 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 				c.open.Add(-1)
 				c.client.running.Add(-1)
 			}()
-			return method.Handler(srv, ctx, func(message any) error {
-				defer c.arrive()()
-				return receive(message)
-			}, interceptor)
+			return method.Handler(srv, ctx, receive, interceptor)
 		}
 	}
 	r.ServiceRegistrar.RegisterService(&service, implementation)
@@ -173,11 +170,6 @@ type watch struct {
 }
 
 func (w *watch) Context() context.Context { return w.ctx }
-
-func (w *watch) RecvMsg(m any) error {
-	defer caller(w.ctx).arrive()()
-	return w.ServerStream.RecvMsg(m)
-}
 
 func (w *watch) SendMsg(m any) error {
 	err := w.ServerStream.SendMsg(m)

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
@@ -22,21 +21,19 @@ import (
 // Only administrators can connect, so limits are for drivers with a fault, and protect the other clients. They are not
 // for a client that is slow, pauses or cancels calls. The settings of gRPC limit what one connection can hold, see there.
 const (
-	reasonConnections = "too many connections"   // of the process with most, the idlest makes room for another one
-	reasonRequests    = "too many requests"      // of a process at once; more are refused
-	reasonWatches     = "too many watches"       // of a connection; more are refused
-	reasonArrival     = "requests do not arrive" // in time; with half of the memory in use, their connection ends
-	reasonMemory      = "too much memory"        // in use; the process that takes most loses connections
-	fewConnections    = 16                       // processes with no more count as equal
-	maxRequests       = 1024                     // a node has a few hundred volumes
-	manyWaiting       = 512                      // of them, for a processor; then a process is read once in turnTime, for the sake of others
+	reasonConnections = "too many connections" // of the process with most, the idlest makes room for another one
+	reasonRequests    = "too many requests"    // of a process at once; more are refused
+	reasonWatches     = "too many watches"     // of a connection; more are refused
+	reasonMemory      = "too much memory"      // in use; the process that takes most loses connections
+	fewConnections    = 16                     // processes with no more count as equal
+	maxRequests       = 1024                   // a node has a few hundred volumes
+	manyWaiting       = 512                    // of them, for a processor; then a process is read once in turnTime, for the sake of others
 	turnTime          = 5 * time.Millisecond
 	maxWatches        = 4                      // a client needs one
-	arrivalTicks      = 6                      // in ArrivalTimeout; they count the time in which the server runs
-	slots             = arrivalTicks + 2       // to tell requests that arrive in time from others
 	lookEvery         = 4 << 20                // bytes that clients send and get between two looks at the memory
 	fairWeight        = 64                     // what no process loses, see connection.weight
 	reliefTime        = 200 * time.Millisecond // in which the memory of connections that were ended comes back
+	unreadTime        = 5 * time.Second        // in which a client reads something
 	notePeriod        = time.Minute            // between two lines in the log
 )
 
@@ -47,7 +44,6 @@ type limits struct {
 	connections int                // at most
 	memory      uint64             // in use, in bytes; beyond it is short
 	start       time.Time
-	ticks       atomic.Int64
 	traffic     atomic.Int64 // in bytes
 	noted       atomic.Int64 // when there was a line in the log
 	relief      atomic.Int64 // until then memory comes back
@@ -85,6 +81,7 @@ func (l *limits) now() time.Duration { return time.Since(l.start) }
 // admit gives a connection a place, and reports whether there is one.
 func (l *limits) admit(c *connection, pid int) bool {
 	l.mu.Lock()
+	maps.DeleteFunc(l.processes, func(_ int, p *process) bool { return p.connections == 0 && p.running.Load() == 0 })
 	if c.client = l.processes[pid]; c.client == nil {
 		c.client = &process{pid: pid, describe: sync.OnceValues(func() (string, string) { return describe(pid) })}
 	}
@@ -138,20 +135,6 @@ func (l *limits) all() []*connection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Collect(maps.Keys(l.open))
-}
-
-// tick ends connections whose requests do not arrive in time, unless memory is plenty.
-func (l *limits) tick() {
-	tick := l.ticks.Add(1)
-	late := slices.DeleteFunc(l.all(), func(c *connection) bool { return c.arriving[(tick+1)%slots].Load() == 0 }) // the slot of the oldest
-	if len(late) > 0 && l.inUse(l.memory/2) {
-		for _, c := range late {
-			c.end(reasonArrival)
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	maps.DeleteFunc(l.processes, func(_ int, p *process) bool { return p.connections == 0 && p.running.Load() == 0 })
 }
 
 // begin is called with the headers of a request, before gRPC spends a goroutine on it.
@@ -266,18 +249,14 @@ type connection struct {
 	active   atomic.Int64 // when it last did, was accepted, or a call ended
 	open     atomic.Int64 // calls that have no answer yet
 	watches  atomic.Int64
-	// arriving counts the requests that the client still sends, by the tick at which they began.
-	arriving [slots]atomic.Int64
-	writing  sync.Mutex
-	blocked  atomic.Int64 // the tick after the one in which the present write began; 0: none
-	wrote    atomic.Int64 // when the last one ended
+	writing  atomic.Int64 // when the present write began; 0: none
 	ended    atomic.Bool
 }
 
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.ended.Load() {
-		return 0, net.ErrClosed // gRPC does not see what came after GOAWAY
+		return 0, net.ErrClosed // no call begins whose answer would be lost
 	}
 	if n > 0 {
 		c.spoke.Store(true)
@@ -289,13 +268,9 @@ func (c *connection) Read(b []byte) (int, error) {
 }
 
 func (c *connection) Write(b []byte) (int, error) {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	c.blocked.Store(c.limits.ticks.Load() + 1)
-	n, err := c.Conn.Write(b)
-	c.blocked.Store(0)
-	c.wrote.Store(int64(c.limits.now()))
-	return n, err
+	c.writing.Store(int64(c.limits.now()))
+	defer c.writing.Store(0)
+	return c.Conn.Write(b)
 }
 
 // Close closes the connection and gives up its place; it can be called again.
@@ -305,17 +280,10 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// arrive is called when the server waits for the rest of a request.
-func (c *connection) arrive() (arrived func()) {
-	slot := &c.arriving[c.limits.ticks.Load()%slots]
-	slot.Add(1)
-	return func() { slot.Add(-1) }
-}
-
 // weight is what the connection takes: itself, its calls and, if the client does not read, all answers it can have.
 func (c *connection) weight() int64 {
 	weight := 1 + c.open.Load()
-	if since := c.blocked.Load(); since != 0 && c.limits.ticks.Load() > since {
+	if since := c.writing.Load(); since != 0 && c.limits.now()-time.Duration(since) > unreadTime {
 		weight += maxConcurrentStreams
 	}
 	return weight
@@ -328,22 +296,5 @@ func (c *connection) end(reason string) {
 	}
 	c.limits.remove(c)
 	c.limits.note(c, reason)
-	go func() {
-		c.goAway(reason)
-		_ = c.Close() // best effort
-	}()
-}
-
-// goAway announces to an idle client that its connection ends, and that the server has seen nothing of what it may have sent
-// meanwhile: clients of gRPC repeat that by themselves. It gives up if gRPC may be in the middle of a frame.
-func (c *connection) goAway(reason string) {
-	const pause, timeout = 20 * time.Millisecond, 10 * time.Millisecond
-	if c.open.Load() > 0 || !c.writing.TryLock() {
-		return
-	}
-	defer c.writing.Unlock()
-	if last := max(c.wrote.Load(), c.active.Load()); c.wrote.Load() > 0 && c.limits.now()-time.Duration(last) > pause {
-		_ = c.SetWriteDeadline(time.Now().Add(timeout))
-		_ = http2.NewFramer(c.Conn, nil).WriteGoAway(0, http2.ErrCodeNo, []byte(reason)) // best effort
-	}
+	go func() { _ = c.Conn.Close() }() // best effort
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -10,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/net/http2"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
 // testLimits has room for a number of connections.
@@ -85,50 +81,6 @@ func TestAdmit_Calls(t *testing.T) {
 	}
 }
 
-// TestTick_Suspended: however long the server is suspended, a request has its time to arrive. The clock of the system
-// has no say.
-func TestTick_Suspended(t *testing.T) {
-	l := testLimits(2)
-	l.memory = 1 // is in use
-	c, _ := l.join(t, 1)
-	second, _ := l.join(t, 2)
-	second.arrive()
-	arrived := c.arrive()
-	l.start = l.start.Add(-time.Hour)
-	for range arrivalTicks {
-		l.tick()
-	}
-	if c.ended.Load() {
-		t.Fatalf("the connection has ended within %d ticks", arrivalTicks)
-	}
-	l.tick()
-	if !c.ended.Load() || !second.ended.Load() {
-		t.Errorf("connections have ended: %v, %v", c.ended.Load(), second.ended.Load())
-	}
-	arrived()
-	other, _ := l.join(t, 1)
-	other.arrive()()
-	for range 3 * arrivalTicks {
-		l.tick()
-	}
-	if other.ended.Load() {
-		t.Error("a connection has ended whose request has arrived")
-	}
-}
-
-// TestTick_Plenty: while memory is plenty, a request has all the time of the world.
-func TestTick_Plenty(t *testing.T) {
-	l := testLimits(1)
-	c, _ := l.join(t, 1)
-	c.arrive()
-	for range 5 * arrivalTicks {
-		l.tick()
-	}
-	if c.ended.Load() {
-		t.Error("the connection has ended")
-	}
-}
-
 // TestProcess_Begin: requests that have ended do not count, unless their handlers still run.
 func TestProcess_Begin(t *testing.T) {
 	var p process
@@ -166,70 +118,30 @@ func TestLimits_Gone(t *testing.T) {
 	c, _ := l.join(t, 1)
 	c.client.running.Add(1)
 	_ = c.Close()
-	l.tick()
 	if again, _ := l.join(t, 1); again.client != c.client {
 		t.Error("the handler of a client that is gone is forgotten")
 	} else {
 		_ = again.Close()
 	}
 	c.client.running.Add(-1)
-	l.tick()
-	if len(l.processes) > 0 {
+	if l.join(t, 2); len(l.processes) != 1 {
 		t.Error("the process is kept")
 	}
 }
 
-// TestConnection_Unread: a client that does not read for more than a tick takes more than one that does.
+// TestConnection_Unread: a client that does not read takes more than one that does.
 func TestConnection_Unread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := testLimits(1)
-		c, _ := l.join(t, 1)
+		c, _ := testLimits(1).join(t, 1)
+		time.Sleep(time.Second)
 		go func() { _, _ = c.Write([]byte("answer")) }()
-		synctest.Wait()
-		for tick := range 3 {
-			if got, want := c.weight() > 1, tick == 2; got != want {
-				t.Errorf("after %d ticks, it takes much: %v", tick, got)
+		for _, want := range []bool{false, true} {
+			synctest.Wait()
+			if got := c.weight() > 1; got != want {
+				t.Errorf("it takes much: %v", got)
 			}
-			l.tick()
+			time.Sleep(unreadTime + time.Second)
 		}
-	})
-}
-
-// TestConnection_End: a client without calls learns that its connection ends and that it is not to blame. What it sent
-// meanwhile is not seen, as documented.
-func TestConnection_End(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := testLimits(1)
-		ours, theirs := net.Pipe()
-		c := &connection{Conn: ours, limits: l}
-		l.admit(c, 1)
-		time.Sleep(time.Second)
-		go func() { _ = http2.NewFramer(c, nil).WriteSettings() }()
-		client := http2.NewFramer(io.Discard, theirs)
-		if _, err := client.ReadFrame(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		read := make(chan error, 1)
-		go func() {
-			_, err := c.Read(make([]byte, 10))
-			read <- err
-		}()
-		synctest.Wait()
-		c.end(reasonConnections)
-		go func() { _, _ = theirs.Write([]byte("request")) }()
-		if err := <-read; err == nil {
-			t.Error("the server has seen what came after the end")
-		}
-		frame, err := client.ReadFrame()
-		require.NoError(t, err)
-		if away, ok := frame.(*http2.GoAwayFrame); !ok || string(away.DebugData()) != reasonConnections || away.ErrCode != http2.ErrCodeNo || away.LastStreamID != 0 {
-			t.Errorf("got %v", frame)
-		}
-		if _, err := client.ReadFrame(); err == nil {
-			t.Error("the connection is still open")
-		}
-		theirs.Close()
 	})
 }
 
@@ -271,12 +183,4 @@ func TestNote(t *testing.T) {
 			t.Errorf("%d connections are open, and %d limits were reached", o.open, o.limitsMet)
 		}
 	})
-}
-
-// TestLimits_Monotonic: what limits remember, and for how long, does not depend on the clock of the machine, which can
-// be set: Go measures from a time with a monotonic reading.
-func TestLimits_Monotonic(t *testing.T) {
-	if start := newLimits(klog.Background(), Config{}).start.String(); !strings.Contains(start, " m=") {
-		t.Errorf("limits begin at %s, which a step of the clock moves", start)
-	}
 }

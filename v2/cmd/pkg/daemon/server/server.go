@@ -32,9 +32,6 @@ const (
 	// DefaultMaxConnections is the number of connections to all endpoints. A node has a few dozen
 	// drivers with a few each; an idle connection takes about 60 KiB.
 	DefaultMaxConnections = 1024
-	// DefaultArrivalTimeout is the time in which the message of a request must follow its headers.
-	// Clients send both at once, unless they pause in between.
-	DefaultArrivalTimeout = 30 * time.Second
 )
 
 // ErrKilled is the cause of a context with which Run ends as a killed process does: it closes listeners and
@@ -65,9 +62,6 @@ type Config struct {
 	// MaxConnections is the number of connections to all endpoints. A further one replaces the
 	// idlest of the process with most. 0 means DefaultMaxConnections.
 	MaxConnections int
-	// ArrivalTimeout limits the time from the headers of a request to its message; 0 means
-	// DefaultArrivalTimeout.
-	ArrivalTimeout time.Duration
 	// MaxMemory is how many bytes this process can have in use before memory is short. Then the client
 	// that takes most loses connections. 0 means three fifths of debug.SetMemoryLimit, which the programs
 	// set. The rest is for garbage.
@@ -87,7 +81,6 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.ConnectionTimeout = cmp.Or(cfg.ConnectionTimeout, DefaultConnectionTimeout)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
-	cfg.ArrivalTimeout = cmp.Or(cfg.ArrivalTimeout, DefaultArrivalTimeout)
 	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, uint64(debug.SetMemoryLimit(-1)/5*3))
 	logger := klog.FromContext(ctx)
 
@@ -110,22 +103,14 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Ready()
 	}
 
-	ticker := time.NewTicker(cfg.ArrivalTimeout / arrivalTicks)
-	defer ticker.Stop()
-	for running := true; running; {
-		select {
-		case <-ticker.C:
-			limits.tick()
-		case <-ctx.Done():
-			running, err = false, nil
-			if errors.Is(context.Cause(ctx), ErrKilled) {
-				cfg.StopTimeout = 0
-			}
-			logger.Info("Stopping", "timeout", cfg.StopTimeout)
-		case err = <-failed:
-			running = false
-			logger.Error(err, "An endpoint failed, stopping all")
+	select {
+	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrKilled) {
+			cfg.StopTimeout = 0
 		}
+		logger.Info("Stopping", "timeout", cfg.StopTimeout)
+	case err = <-failed:
+		logger.Error(err, "An endpoint failed, stopping all")
 	}
 
 	var stopping sync.WaitGroup
