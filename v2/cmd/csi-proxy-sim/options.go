@@ -59,13 +59,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)
 	}
-	m := metrics.New(metrics.Config{ // no calls to Windows to count
-		Storage: flags.StorageMetrics, Version: version.String(),
-		SMBMappings: func(ctx context.Context) (int, error) {
-			mappings, err := node.SMBMappings(ctx)
-			return len(mappings), err
-		},
-	})
+	m := metrics.New(metrics.Config{Storage: flags.StorageMetrics, Version: version.String()}) // no calls to Windows to count
 	cfg.Observe(m, flags.StorageMetrics)
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
 }

@@ -72,10 +72,6 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	m := metrics.New(metrics.Config{
 		Storage: flags.StorageMetrics, Version: version.String(), Abandoned: local.Machine().Abandoned, Stuck: local.Machine().Stuck,
-		SMBMappings: func(ctx context.Context) (int, error) {
-			mappings, err := local.Machine().SMBMappings(ctx)
-			return len(mappings), err
-		},
 	})
 	local.Machine().Observe(m.WindowsCall)
 	countLoss = m.VolumeLoss

@@ -2,86 +2,47 @@ package metrics
 
 import (
 	"cmp"
-	"maps"
-	"slices"
 	"sync"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxProcesses is the number of names of processes in a metric. Their number is limited, because a process
-// chooses its name.
+// maxProcesses is the number of names of processes in metrics. It is limited, because a process chooses its name.
 const maxProcesses = 16
 
-// What stands for a process that has no name, and for those whose names have no room.
-const (
-	unknownProcess = "unknown"
-	otherProcess   = "other"
-)
-
-var openConnections = prometheus.NewDesc(namespace+"_connections", "Open connections of clients, by the name of their process.", []string{"process"}, nil)
-
-// connections are the metrics of connections, by the names of processes.
-type connections struct {
-	limits *prometheus.CounterVec
-
+// processes are the names that have series: the first ones.
+type processes struct {
 	mu    sync.Mutex
-	open  map[string]int      // by name; some of those that have left are here with 0
-	named map[string]struct{} // names with a series in limits: the first ones
+	named map[string]struct{}
+}
+
+// label returns the name of a process, or what stands for one that has no name or no room.
+func (p *processes) label(name string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	name = cmp.Or(name, unknown)
+	if _, known := p.named[name]; known || name == unknown {
+		return name
+	}
+	if len(p.named) >= maxProcesses {
+		return other
+	}
+	if p.named == nil {
+		p.named = map[string]struct{}{}
+	}
+	p.named[name] = struct{}{}
+	return name
 }
 
 // ConnectionOpened implements server.ConnectionObserver.
-func (m *Metrics) ConnectionOpened(process string) { m.connections.add(process, 1) }
+func (m *Metrics) ConnectionOpened(process string) {
+	m.connections.WithLabelValues(m.processes.label(process)).Inc()
+}
 
 // ConnectionClosed implements server.ConnectionObserver.
-func (m *Metrics) ConnectionClosed(process string) { m.connections.add(process, -1) }
+func (m *Metrics) ConnectionClosed(process string) {
+	m.connections.WithLabelValues(m.processes.label(process)).Dec()
+}
 
-// LimitReached implements server.ConnectionObserver. Names keep their series, because a counter must not go back.
+// LimitReached implements server.ConnectionObserver.
 func (m *Metrics) LimitReached(process, reason string) {
-	c := &m.connections
-	process = cmp.Or(process, unknownProcess)
-	c.mu.Lock()
-	if _, known := c.named[process]; !known && process != unknownProcess {
-		if len(c.named) < maxProcesses {
-			c.named[process] = struct{}{}
-		} else {
-			process = otherProcess
-		}
-	}
-	c.mu.Unlock()
-	c.limits.WithLabelValues(process, reason).Inc()
-}
-
-func (c *connections) add(process string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open[cmp.Or(process, unknownProcess)] += n
-	if len(c.open) > maxProcesses {
-		maps.DeleteFunc(c.open, func(_ string, n int) bool { return n == 0 })
-	}
-}
-
-func (c *connections) Describe(descs chan<- *prometheus.Desc) { descs <- openConnections }
-
-// Collect gives a series to the processes with most connections, and one to all others.
-func (c *connections) Collect(metrics chan<- prometheus.Metric) {
-	c.mu.Lock()
-	open := maps.Clone(c.open)
-	c.mu.Unlock()
-	show := func(name string) {
-		metrics <- prometheus.MustNewConstMetric(openConnections, prometheus.GaugeValue, float64(open[name]), name)
-		delete(open, name)
-	}
-	show(unknownProcess)
-	others := open[otherProcess]
-	delete(open, otherProcess)
-	names := slices.SortedFunc(maps.Keys(open), func(a, b string) int { return cmp.Or(open[b]-open[a], cmp.Compare(a, b)) })
-	for _, name := range names[:min(len(names), maxProcesses)] {
-		show(name)
-	}
-	for _, n := range open {
-		others += n
-	}
-	open[otherProcess] = others
-	show(otherProcess)
+	m.limits.WithLabelValues(m.processes.label(process), reason).Inc()
 }

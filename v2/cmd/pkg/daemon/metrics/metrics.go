@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc/codes"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -42,8 +41,6 @@ type Config struct {
 	Abandoned func() int64
 	// Stuck is the number of abandoned calls that have not returned.
 	Stuck func() int
-	// SMBMappings is the number of SMB shares that this machine has mapped for all its users.
-	SMBMappings func(context.Context) (int, error)
 	// Storage adds the metrics of the node's storage. Without it, the methods Storage and StorageWanted
 	// have no effect.
 	Storage bool
@@ -59,7 +56,9 @@ type Metrics struct {
 	inFlight        *prometheus.GaugeVec
 	methods         sync.Map // of *method, by the full name
 
-	connections connections
+	connections *prometheus.GaugeVec
+	limits      *prometheus.CounterVec
+	processes   processes
 
 	windowsCalls        *prometheus.CounterVec
 	windowsCallDuration *prometheus.HistogramVec
@@ -88,14 +87,12 @@ func histogramVec(name, help string, labels ...string) *prometheus.HistogramVec 
 func New(cfg Config) *Metrics {
 	ofMethod := []string{"group", "version", "method"}
 	m := &Metrics{
-		registry:        prometheus.NewRegistry(),
-		requests:        counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
-		requestDuration: histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
-		inFlight:        gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
-		connections: connections{
-			limits: counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
-			open:   map[string]int{}, named: map[string]struct{}{},
-		},
+		registry:            prometheus.NewRegistry(),
+		requests:            counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
+		requestDuration:     histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
+		inFlight:            gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
+		connections:         gaugeVec("connections", "Open connections of clients, by the name of their process.", "process"),
+		limits:              counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
 		storage:             storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
 		windowsCalls:        counterVec("windows_calls_total", "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.", "kind", "code"),
 		windowsCallDuration: histogramVec("windows_call_duration_seconds", "Time that callers waited for a call to Windows that can hang.", "kind"),
@@ -113,7 +110,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, &m.connections, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, m.volumeLosses, build,
+		m.requests, m.requestDuration, m.inFlight, m.connections, m.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, m.volumeLosses, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -133,9 +130,6 @@ func (m *Metrics) registerSources(cfg Config) {
 			Namespace: namespace, Name: "windows_calls_stuck",
 			Help: "Abandoned calls to Windows that have not returned; each keeps a thread.",
 		}, func() float64 { return float64(cfg.Stuck()) }))
-	}
-	if cfg.SMBMappings != nil {
-		m.registry.MustRegister(&mappings{count: cfg.SMBMappings})
 	}
 	if cfg.Storage {
 		m.registry.MustRegister(&m.storage)
@@ -246,46 +240,3 @@ func windowsCode(err error) string {
 
 // Ready notes in the metrics that every endpoint listens.
 func (m *Metrics) Ready() { m.ready.Store(true) }
-
-// mappings is the metric of the SMB mappings. It asks WMI, which may fail or hang; then the metric is
-// missing from the scrape.
-//
-// Concurrent scrapes share one query, which continues when they give up. If each scrape abandoned a
-// query of its own, each would count as a stuck call, and a few stuck calls block the drivers.
-type mappings struct {
-	count   func(context.Context) (int, error)
-	running queue.Queues[mappingsQuery]
-	last    atomic.Int64 // answer
-}
-
-// mappingsQuery is a query. Scrapes join the one that runs.
-type mappingsQuery struct{}
-
-func (mappingsQuery) Objects() []string { return []string{"mappings"} }
-func (mappingsQuery) Fresh() bool       { return false }
-
-// queryLimit is how long a query may run: longer than scrapes wait, since the next one joins it.
-const queryLimit = 10 * time.Minute
-
-// mappingsTimeout is shorter than the ten seconds after which Prometheus gives up.
-const mappingsTimeout = 5 * time.Second
-
-var mappingsDesc = prometheus.NewDesc(namespace+"_smb_mappings", "SMB shares that this machine has mapped for all its users.", nil, nil)
-
-func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
-
-// Collect implements prometheus.Collector, which has no context.
-func (m *mappings) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), mappingsTimeout) //nolint:forbidigo // Collect has no context
-	defer cancel()
-	err := m.running.Do(ctx, mappingsQuery{}, queryLimit, func(ctx context.Context) error {
-		n, err := m.count(ctx)
-		m.last.Store(int64(n))
-		return err
-	})
-	if err != nil {
-		metrics <- prometheus.NewInvalidMetric(mappingsDesc, err)
-		return
-	}
-	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(m.last.Load()))
-}

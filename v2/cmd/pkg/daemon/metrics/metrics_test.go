@@ -6,16 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -41,11 +36,10 @@ var (
 // newMetrics has a source for everything.
 func newMetrics() *metrics.Metrics {
 	return metrics.New(metrics.Config{
-		Version:     "v2.0.0",
-		Abandoned:   func() int64 { return 3 },
-		Stuck:       func() int { return 2 },
-		SMBMappings: func(context.Context) (int, error) { return 5, nil },
-		Storage:     true,
+		Version:   "v2.0.0",
+		Abandoned: func() int64 { return 3 },
+		Stuck:     func() int { return 2 },
+		Storage:   true,
 	})
 }
 
@@ -123,60 +117,26 @@ func labelsOf(lines []string, name string) string {
 	return "?"
 }
 
-// TestMetrics_Processes: processes choose their names, and cannot make the metrics grow. Those with most connections have
-// a series, and every connection is counted once.
+// TestMetrics_Processes: processes choose their names, and cannot make the metrics grow. Every connection is counted once.
 func TestMetrics_Processes(t *testing.T) {
 	m := newMetrics()
-	const most = 16
-	check := func(when string, want map[string]int) {
-		t.Helper()
-		got := map[string]int{}
-		for _, line := range scrape(t, m) {
-			if rest, found := strings.CutPrefix(line, `csi_proxy_connections{process="`); found {
-				name, value, _ := strings.Cut(rest, `"} `)
-				n, err := strconv.Atoi(value)
-				require.NoError(t, err)
-				got[name] = n
-			}
-		}
-		for name, n := range want {
-			if got[name] != n {
-				t.Errorf("%s: %s has %d connections, want %d", when, name, got[name], n)
-			}
-		}
-		if len(got) > most+2 { // unknown and other
-			t.Errorf("%s: series of %v", when, slices.Sorted(maps.Keys(got)))
+	for i := range 100 {
+		for _, name := range []string{"driver.exe", "", fmt.Sprintf("throwaway-%d.exe", i)} {
+			m.ConnectionOpened(name)
 		}
 	}
-	throwaway := func(i int) string { return fmt.Sprintf("throwaway-%d.exe", i) }
-
-	for i := range 3 * most {
-		m.ConnectionOpened(throwaway(i))
-		m.ConnectionClosed(throwaway(i))
+	for i := range 90 {
+		m.ConnectionClosed(fmt.Sprintf("throwaway-%d.exe", i))
 	}
-	m.ConnectionOpened("driver.exe")
-	check("after processes that are gone", map[string]int{"driver.exe": 1, "other": 0})
-
-	for i := range 2 * most {
-		m.ConnectionOpened(throwaway(i))
+	var got []string
+	for _, line := range scrape(t, m) {
+		if rest, found := strings.CutPrefix(line, `csi_proxy_connections{process=`); found && !strings.HasSuffix(line, " 0") {
+			got = append(got, rest)
+		}
 	}
-	for range 3 {
-		m.ConnectionOpened("late.exe")
+	if want := []string{`"driver.exe"} 100`, `"other"} 10`, `"unknown"} 100`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
-	check("with too many processes", map[string]int{"driver.exe": 1, "late.exe": 3, "other": most + 2})
-	m.ConnectionClosed(throwaway(0))
-	check("when one of them is gone", map[string]int{"driver.exe": 1, "late.exe": 3, "other": most + 1})
-	for i := 1; i < 2*most; i++ {
-		m.ConnectionClosed(throwaway(i))
-	}
-	check("when all are gone", map[string]int{"driver.exe": 1, "late.exe": 3, "other": 0})
-
-	for _, name := range []string{"other", "unknown", ""} { // names that stand for others
-		m.ConnectionOpened(name)
-		m.ConnectionOpened(name)
-		m.ConnectionClosed(name)
-	}
-	check("with names that stand for others", map[string]int{"driver.exe": 1, "late.exe": 3, "other": 1, "unknown": 2})
 }
 
 // TestMetrics_StaleMounts: the gauge is of the last look, the counter of all.
@@ -234,7 +194,6 @@ func TestMetrics_Count(t *testing.T) {
 		`csi_proxy_windows_call_duration_seconds_count{kind="ask a disk"} 8`,
 		`csi_proxy_windows_calls_abandoned_total 3`,
 		`csi_proxy_windows_calls_stuck 2`,
-		`csi_proxy_smb_mappings 5`,
 		`csi_proxy_limits_reached_total{process="unknown",reason="too many watches"} 1`,
 	} {
 		if !slices.Contains(lines, want) {
@@ -285,60 +244,6 @@ func TestMetrics_OriginalNames(t *testing.T) {
 	if want := 2 + 3 + 2*(buckets+2); len(got) != want {
 		t.Errorf("%d lines, want %d:\n%s", len(got), want, strings.Join(got, "\n"))
 	}
-}
-
-// TestMetrics_SourceFails: what cannot be asked is missing, and nothing else.
-func TestMetrics_SourceFails(t *testing.T) {
-	m := metrics.New(metrics.Config{SMBMappings: func(context.Context) (int, error) { return 0, winerr.NotReady }})
-	all := strings.Join(scrape(t, m), "\n")
-	if strings.Contains(all, "smb_mappings") || !strings.Contains(all, "csi_proxy_build_info") {
-		t.Errorf("metrics are\n%s", all)
-	}
-	none := strings.Join(scrape(t, metrics.New(metrics.Config{})), "\n")
-	for _, name := range []string{"abandoned", "stuck", "smb"} {
-		if strings.Contains(none, name) {
-			t.Errorf("there is a metric of %s without a source", name)
-		}
-	}
-}
-
-// TestMetrics_SourceHangs: however many scrape, one of them asks; those who give up leave the
-// query running, and the next scrape gets the answer.
-func TestMetrics_SourceHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
-		answer := make(chan int)
-		m := metrics.New(metrics.Config{SMBMappings: func(ctx context.Context) (int, error) {
-			asked.Add(1)
-			select {
-			case n := <-answer:
-				return n, nil
-			case <-ctx.Done():
-				t.Error("the question is given up")
-				return 0, ctx.Err()
-			}
-		}})
-		var scrapes sync.WaitGroup
-		for range 3 {
-			scrapes.Go(func() {
-				if all := strings.Join(scrape(t, m), "\n"); strings.Contains(all, "smb_mappings") || !strings.Contains(all, "build_info") {
-					t.Errorf("metrics are\n%s", all)
-				}
-			})
-		}
-		scrapes.Wait()
-		scrapes.Go(func() {
-			if all := strings.Join(scrape(t, m), "\n"); !strings.Contains(all, "csi_proxy_smb_mappings 7") {
-				t.Errorf("metrics are\n%s", all)
-			}
-		})
-		synctest.Wait()
-		answer <- 7
-		scrapes.Wait()
-		if asked.Load() != 1 {
-			t.Errorf("it was asked %d times, want once", asked.Load())
-		}
-	})
 }
 
 func TestHandler(t *testing.T) {
