@@ -64,17 +64,40 @@ func want(t *testing.T, cfg logfile.Config, contents ...string) {
 	}
 }
 
+// TestFile_Exchanges: files are exchanged before they would be larger than the limit, and messages stay whole.
 func TestFile_Exchanges(t *testing.T) {
-	cfg := newConfig(t)
-	f := open(t, cfg)
-	want(t, cfg, "")
-	for i := range 9 {
-		put(t, f, line(i))
+	lines := func(first, last int) (all []string) {
+		for i := first; i <= last; i++ {
+			all = append(all, line(i))
+		}
+		return all
 	}
-	// Two lines fit, a third does not.
-	want(t, cfg, line(8), line(6)+line(7), line(4)+line(5))
-	put(t, f, line(9))
-	want(t, cfg, line(8)+line(9), line(6)+line(7), line(4)+line(5))
+	joined := func(first, last int) string { return strings.Join(lines(first, last), "") }
+	long, most, rest := strings.Repeat("x", 500)+"\n", strings.Repeat("a", 60), strings.Repeat("b", 40)
+	for name, c := range map[string]struct {
+		put    []string
+		change func(*logfile.Config)
+		want   []string
+	}{
+		"two lines fit":   {lines(0, 8), nil, []string{line(8), joined(6, 7), joined(4, 5)}},
+		"a long message":  {[]string{line(0), long, line(1)}, nil, []string{line(1), long, line(0)}},
+		"exactly full":    {[]string{most, rest, "c"}, nil, []string{"c", most + rest}},
+		"without limit":   {lines(0, 9), func(cfg *logfile.Config) { cfg.MaxBytes = 0 }, []string{joined(0, 9)}},
+		"without backups": {lines(0, 4), func(cfg *logfile.Config) { cfg.Backups = 0 }, []string{line(4)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := newConfig(t)
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			f := open(t, cfg)
+			want(t, cfg, "")
+			for _, message := range c.put {
+				put(t, f, message)
+			}
+			want(t, cfg, c.want...)
+		})
+	}
 }
 
 // TestFile_Link: a link with the name of the log is not followed.
@@ -106,48 +129,6 @@ func TestFile_ClockStep(t *testing.T) {
 		}
 		want(t, cfg, line(8), line(6)+line(7), line(4)+line(5))
 	}
-}
-
-func TestFile_KeepsMessagesWhole(t *testing.T) {
-	cfg := newConfig(t)
-	f := open(t, cfg)
-	long := strings.Repeat("x", 500) + "\n"
-	put(t, f, line(0))
-	put(t, f, long)
-	put(t, f, line(1))
-	want(t, cfg, line(1), long, line(0))
-}
-
-func TestFile_ExactlyFull(t *testing.T) {
-	cfg := newConfig(t)
-	f := open(t, cfg)
-	put(t, f, strings.Repeat("a", 60))
-	put(t, f, strings.Repeat("b", 40))
-	want(t, cfg, strings.Repeat("a", 60)+strings.Repeat("b", 40))
-	put(t, f, "c")
-	want(t, cfg, "c", strings.Repeat("a", 60)+strings.Repeat("b", 40))
-}
-
-func TestFile_WithoutLimit(t *testing.T) {
-	cfg := newConfig(t)
-	cfg.MaxBytes = 0
-	f := open(t, cfg)
-	var all strings.Builder
-	for i := range 10 {
-		put(t, f, line(i))
-		all.WriteString(line(i))
-	}
-	want(t, cfg, all.String())
-}
-
-func TestFile_WithoutBackups(t *testing.T) {
-	cfg := newConfig(t)
-	cfg.Backups = 0
-	f := open(t, cfg)
-	for i := range 5 {
-		put(t, f, line(i))
-	}
-	want(t, cfg, line(4))
 }
 
 func TestFile_ContinuesAfterRestart(t *testing.T) {
