@@ -141,7 +141,7 @@ func pending(found *node.Healing) bool {
 }
 
 // healAtStart looks for stale mounts until nothing is left that may change by itself.
-func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after func(time.Duration) <-chan time.Time) {
+func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode) {
 	logger := klog.FromContext(ctx)
 	for range healRounds {
 		var found *node.Healing
@@ -164,18 +164,18 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 		select {
 		case <-ctx.Done():
 			return
-		case <-after(pause):
+		case <-time.After(pause):
 		}
 	}
 }
 
 // repeat looks every pause, until ctx ends.
-func repeat(ctx context.Context, what string, pause time.Duration, look func(context.Context) error, after func(time.Duration) <-chan time.Time) {
+func repeat(ctx context.Context, what string, pause time.Duration, look func(context.Context) error) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-after(pause):
+		case <-time.After(pause):
 		}
 		if err := tasks.Recover(ctx, look); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Could not "+what)

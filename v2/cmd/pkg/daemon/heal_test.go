@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -25,8 +26,6 @@ func (l *looks) Heal(context.Context, node.HealOptions) (*node.Healing, error) {
 
 // TestHealAtStart: a look that fails, cannot see everything or keeps a link is repeated, a few times.
 func TestHealAtStart(t *testing.T) {
-	at := make(chan time.Time)
-	close(at)
 	fails := func() (*node.Healing, error) { return nil, errors.New("no answer") }
 	blind := func() (*node.Healing, error) {
 		return &node.Healing{Problems: []node.Problem{{Text: "not ready"}}}, nil
@@ -47,39 +46,34 @@ func TestHealAtStart(t *testing.T) {
 		"in trouble": {[]func() (*node.Healing, error){fails, blind, kept, panics}, 5},
 		"for ever":   {[]func() (*node.Healing, error){kept, kept, kept, kept, kept, kept, kept, kept}, healRounds},
 	} {
-		l := &looks{results: c.results}
-		healAtStart(t.Context(), l, HealReport, func(time.Duration) <-chan time.Time { return at })
-		if l.made != c.want {
-			t.Errorf("%s: %d looks, want %d", name, l.made, c.want)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			l := &looks{results: c.results}
+			healAtStart(t.Context(), l, HealReport)
+			if l.made != c.want {
+				t.Errorf("%s: %d looks, want %d", name, l.made, c.want)
+			}
+		})
 	}
 }
 
 // TestRepeat: the daemon looks after each pause, also after a look that failed or has a bug.
 func TestRepeat(t *testing.T) {
-	at := make(chan time.Time)
-	close(at)
-	var pauses []time.Duration
-	ctx, cancel := context.WithCancel(t.Context())
-	made := 0
-	look := func(context.Context) error {
-		made++
-		switch made {
-		case 1:
-			return errors.New("no answer")
-		case 2:
-			panic("a mistake")
-		}
-		cancel()
-		return nil
-	}
-	repeat(ctx, "look", time.Minute, look, func(d time.Duration) <-chan time.Time {
-		if pauses = append(pauses, d); ctx.Err() != nil {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		made, began := 0, time.Now()
+		repeat(ctx, "look", time.Minute, func(context.Context) error {
+			made++
+			switch made {
+			case 1:
+				return errors.New("no answer")
+			case 2:
+				panic("a mistake")
+			}
+			cancel()
 			return nil
+		})
+		if took := time.Since(began); made != 3 || took != 3*time.Minute {
+			t.Errorf("%d looks in %v", made, took)
 		}
-		return at
 	})
-	if made != 3 || pauses[0] != time.Minute {
-		t.Errorf("%d looks with pauses of %v", made, pauses)
-	}
 }

@@ -59,8 +59,6 @@ const (
 	reclaimEvery = 5 * time.Second
 	// reclaimMargin is what the daemon can use beyond the least so far.
 	reclaimMargin = 1 << 20
-	// reclaimWorth is what makes a second look worth while after the first one gave back as much.
-	reclaimWorth = 1 << 20
 )
 
 // reclaim gives unused memory back to the system until ctx ends. Go by itself looks for garbage only if
@@ -69,23 +67,18 @@ const (
 func reclaim(ctx context.Context) {
 	ticker := time.NewTicker(reclaimEvery)
 	defer ticker.Stop()
-	least, again := uint64(math.MaxUint64), true
+	least := uint64(math.MaxUint64) // so far
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		used := usedMemory()
-		if again || used > least+reclaimMargin {
+		// What pools keep after an attack comes back at the look after the next one.
+		if used := usedMemory(); used > least+reclaimMargin || least == math.MaxUint64 {
 			debug.FreeOSMemory()
-			before := used
-			used = usedMemory()
-			// The first look after an attack still sees the buffers of pools. It may also be the first of all: then
-			// there is no baseline yet.
-			again = used+reclaimWorth < before
 		}
-		least = min(least, used)
+		least = min(least, usedMemory())
 	}
 }
 

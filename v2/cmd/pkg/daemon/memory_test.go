@@ -7,7 +7,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,32 +70,6 @@ func TestReclaim(t *testing.T) {
 		if after := usedMemory(); after > before+before/2+reclaimMargin {
 			t.Errorf("%d bytes are used, %d before", after, before)
 		}
-		stop()
-	})
-}
-
-// TestReclaim_Pools: what pools keep until the second search for garbage comes back, too, also if the attack
-// comes before the first one.
-func TestReclaim_Pools(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as in a process that does not allocate
-	debug.FreeOSMemory()
-	before := usedMemory()
-	synctest.Test(t, func(t *testing.T) {
-		stop := background(t, reclaim)
-		var pool sync.Pool
-		for range 64 {
-			buffer := make([]byte, 1<<20)
-			buffer[0] = 1
-			pool.Put(&buffer)
-		}
-		garbage := make([]byte, 4<<20)
-		garbage[0] = 1
-		runtime.KeepAlive(garbage)
-		time.Sleep(time.Minute)
-		if after := usedMemory(); after > before+before/2+reclaimMargin {
-			t.Errorf("%d bytes are used, %d before", after, before)
-		}
-		runtime.KeepAlive(&pool)
 		stop()
 	})
 }

@@ -189,7 +189,6 @@ func TestMain_ServiceWithoutLog(t *testing.T) {
 	}
 }
 
-// TestMain_LogFileFails: it is not a reason not to serve.
 // TestMain_UnsafeDirs: who insists is warned at each start.
 func TestMain_UnsafeDirs(t *testing.T) {
 	for _, args := range [][]string{
@@ -205,6 +204,7 @@ func TestMain_UnsafeDirs(t *testing.T) {
 	}
 }
 
+// TestMain_LogFileFails: it is not a reason not to serve.
 func TestMain_LogFileFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, mode := range []string{"-windows-service=false", "-windows-service"} {

@@ -121,14 +121,14 @@ func Serve(ctx context.Context, cfg Config) error {
 				cfg.Ready()
 			}
 			if h, ok := services.Healer.(*healer); ok {
-				background.Go(func() { repeat(ctx, "look whether volumes are back", recheckPause, h.Recheck, time.After) })
+				background.Go(func() { repeat(ctx, "look whether volumes are back", recheckPause, h.Recheck) })
 			}
-			background.Go(func() { repeat(ctx, "look at unlinked mounts", unlinkedPause, whole.RemoveUnlinked, time.After) })
+			background.Go(func() { repeat(ctx, "look at unlinked mounts", unlinkedPause, whole.RemoveUnlinked) })
 			if services.Healer != nil && cfg.Heal != "" && cfg.Heal != HealOff {
-				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
+				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal) })
 			}
 			if look != nil {
-				background.Go(func() { known.describe(ctx, look, time.After) })
+				background.Go(func() { known.describe(ctx, look) })
 			}
 		},
 	})

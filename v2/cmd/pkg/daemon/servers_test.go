@@ -54,7 +54,7 @@ func newShareNode(t *testing.T, more ...winsim.File) *shareNode {
 	}
 	n.storage = &storage{observer: n.m, healer: &healer{Node: machine}}
 	n.servers.open = machine.OpenShares
-	n.stop = background(t, func(ctx context.Context) { n.describe(ctx, n.look, time.After) })
+	n.stop = background(t, func(ctx context.Context) { n.describe(ctx, n.look) })
 	return n
 }
 
@@ -263,7 +263,7 @@ func TestServers_RefusedOnce(t *testing.T) {
 		}
 		n.stop()
 		ctx, cancel := context.WithCancel(t.Context())
-		go healAtStart(ctx, n.healer, HealAfterRestart, time.After)
+		go healAtStart(ctx, n.healer, HealAfterRestart)
 		time.Sleep(2 * time.Hour)
 		cancel()
 		synctest.Wait()

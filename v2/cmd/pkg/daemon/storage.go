@@ -138,7 +138,7 @@ func storageFor(cfg Config, endpoints []grpcapi.Endpoint) (*node.Node, []node.Pa
 
 // describe describes the node at once, and then every minute, or sooner if the observer wants it and describePause
 // allows. It ends with ctx.
-func (s *storage) describe(ctx context.Context, describe func(context.Context) (*node.Description, error), after func(time.Duration) <-chan time.Time) {
+func (s *storage) describe(ctx context.Context, describe func(context.Context) (*node.Description, error)) {
 	var wanted <-chan struct{}
 	if s.observer != nil {
 		wanted = s.observer.StorageWanted()
@@ -147,7 +147,7 @@ func (s *storage) describe(ctx context.Context, describe func(context.Context) (
 	defer asking.Wait()
 	for {
 		begun := time.Now()
-		enough, again := after(describePause), after(describeAgain)
+		enough, again := time.After(describePause), time.After(describeAgain)
 		err := tasks.Recover(ctx, func(ctx context.Context) error {
 			found, err := describe(ctx)
 			if err == nil {

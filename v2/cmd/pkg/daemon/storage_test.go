@@ -78,7 +78,7 @@ func TestDescribe_Calls(t *testing.T) {
 		}
 		m := metrics.New(metrics.Config{Storage: true})
 		emulated.ResetCalls()
-		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look, time.After) })
+		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look) })
 		synctest.Wait()
 		expect := func(when string, descriptions int) {
 			t.Helper()
@@ -116,7 +116,7 @@ func TestDescribe_Hangs(t *testing.T) {
 		if n := strings.Count(text, "\ncsi_proxy_storage_"); n != 1 || !strings.Contains(text, "csi_proxy_storage_description_age_seconds 60\n") {
 			t.Errorf("%d values before the first description, want its age only:\n%s", n, text)
 		}
-		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look, time.After) })
+		stop := background(t, func(ctx context.Context) { (&storage{observer: m}).describe(ctx, look) })
 		synctest.Wait()
 		if _, err := emulated.Inject(winsim.Fault{Object: `\\?\scsi*000002*`, Delay: time.Hour}); err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestDescribe_Events(t *testing.T) {
 		m := metrics.New(metrics.Config{Storage: true})
 		s.observer = m
 		look := looker(t, emulated)
-		stop := background(t, func(ctx context.Context) { s.describe(ctx, look, time.After) })
+		stop := background(t, func(ctx context.Context) { s.describe(ctx, look) })
 		time.Sleep(30 * time.Second) // halfway to the next look
 		hurt := func(when string, want int) {
 			t.Helper()
@@ -212,7 +212,7 @@ func TestDescribe_Judges(t *testing.T) {
 		machine, err := node.NewOn(emulated, node.WorkingDirs(kubeletDir))
 		require.NoError(t, err)
 		s := &storage{healer: &healer{Node: machine}}
-		stop := background(t, func(ctx context.Context) { s.describe(ctx, looker(t, emulated), time.After) })
+		stop := background(t, func(ctx context.Context) { s.describe(ctx, looker(t, emulated)) })
 		expect := func(when, want string) {
 			t.Helper()
 			time.Sleep(healPause + 2*time.Minute)
@@ -256,7 +256,7 @@ func TestDescribe_Fails(t *testing.T) {
 				next := results[0]
 				results = results[1:]
 				return next()
-			}, time.After)
+			})
 		}()
 		<-observer.described
 		if passed := time.Since(start); passed != 2*describePause {
