@@ -57,171 +57,139 @@ func (a byAPI) close() {
 	}
 }
 
-// byShare is a driver that makes the calls of csi-driver-smb 1.20.
-type byShare struct{ byAPI }
-
-func (v *volume) remote() string { return `\\` + v.server + `\` + v.share }
-
-// do makes a call whose answer says nothing.
-func do[Q, A any](ctx context.Context, call func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) error {
-	_, err := call(ctx, request)
-	return err
-}
-
-// inTurn takes steps until one fails.
-func inTurn(steps ...func() error) error {
-	for _, step := range steps {
-		if err := step(); err != nil {
-			return err
-		}
+// do makes a call, unless one before it has failed.
+func do[Q, A any](ctx context.Context, err *error, call func(context.Context, *Q, ...grpc.CallOption) (*A, error), request *Q) (answer *A) {
+	if *err == nil {
+		answer, *err = call(ctx, request)
 	}
-	return nil
-}
-
-func (s byShare) stage(ctx context.Context, v *volume) error {
-	return inTurn(func() error { return s.clear(ctx, v.staging()) }, func() error {
-		return do(ctx, s.shares.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.run.password()})
-	})
-}
-
-// unstage knows the share, which the driver reads from the link.
-func (s byShare) unstage(ctx context.Context, v *volume) error {
-	if err := do(ctx, s.shares.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: v.remote()}); err != nil {
-		return err
-	}
-	return s.rmdir(ctx, v.staging())
-}
-
-func (s byShare) stats(ctx context.Context, v *volume, pod int) (int64, error) {
-	_, err := s.exists(ctx, v.targetPath(pod))
-	return 0, err
+	return answer
 }
 
 // find looks for the disk by its serial number.
-func (a byAPI) find(ctx context.Context, v *volume) (number uint32, err error) {
-	all, err := a.disks.ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
+func (a byAPI) find(ctx context.Context, v *volume, err *error) (number uint32) {
 	found := 0
-	for n, ids := range all.GetDiskIDs() {
+	for n, ids := range do(ctx, err, a.disks.ListDiskIDs, &diskv1.ListDiskIDsRequest{}).GetDiskIDs() {
 		if ids.SerialNumber == v.serial {
 			number = n
 			found++
 		}
 	}
-	if err == nil && found != 1 {
-		err = fmt.Errorf("%d disks have the serial number %s", found, v.serial)
+	if *err == nil && found != 1 {
+		*err = fmt.Errorf("%d disks have the serial number %s", found, v.serial)
 	}
-	return number, err
+	return number
 }
 
-func (a byAPI) stage(ctx context.Context, v *volume) error {
-	if err := do(ctx, a.disks.Rescan, &diskv1.RescanRequest{}); err != nil {
+func (a byAPI) stage(ctx context.Context, v *volume) (err error) {
+	do(ctx, &err, a.disks.Rescan, &diskv1.RescanRequest{})
+	number := a.find(ctx, v, &err)
+	if do(ctx, &err, a.files.Mkdir, &filesystemv1.MkdirRequest{Path: v.staging()}); err != nil {
 		return err
 	}
-	number, err := a.find(ctx, v)
-	if err != nil {
-		return err
-	}
-	if err := do(ctx, a.files.Mkdir, &filesystemv1.MkdirRequest{Path: v.staging()}); err != nil {
-		return err
-	}
-	if id, err := a.volumeAt(ctx, v.staging()); err != nil && !notMounted.MatchString(err.Error()) {
-		return err
-	} else if err == nil { // staged before
-		of, err := a.diskOf(ctx, id)
-		if err != nil || of != number {
+	switch id := a.volumeAt(ctx, &err, v.staging()); {
+	case err == nil: // staged before
+		if of := a.diskOf(ctx, &err, id); err != nil || of != number {
 			return fmt.Errorf("volume %s of disk %d is there, want disk %d: %w", id, of, number, err)
 		}
 		return nil
+	case !notMounted.MatchString(err.Error()):
+		return err
 	}
-	id := ""
-	return inTurn(func() error { return do(ctx, a.disks.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number}) }, func() error {
-		return do(ctx, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: true})
-	}, func() error {
-		on, err := a.volumes.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
-		if err == nil && len(on.VolumeIds) == 0 {
-			return fmt.Errorf("disk %d has no volume", number)
-		}
-		id = append(on.GetVolumeIds(), "")[0]
-		return err
-	}, func() error {
-		is, err := a.volumes.IsVolumeFormatted(ctx, &volumev1.IsVolumeFormattedRequest{VolumeId: id})
-		if err == nil && !is.Formatted {
-			_, err = a.volumes.FormatVolume(ctx, &volumev1.FormatVolumeRequest{VolumeId: id})
-		}
-		return err
-	}, func() error {
-		return do(ctx, a.volumes.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
-	})
+	err = nil
+	do(ctx, &err, a.disks.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number})
+	do(ctx, &err, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: true})
+	ids := do(ctx, &err, a.volumes.ListVolumesOnDisk, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number}).GetVolumeIds()
+	if err == nil && len(ids) == 0 {
+		err = fmt.Errorf("disk %d has no volume", number)
+	}
+	id := append(ids, "")[0]
+	if !do(ctx, &err, a.volumes.IsVolumeFormatted, &volumev1.IsVolumeFormattedRequest{VolumeId: id}).GetFormatted() {
+		do(ctx, &err, a.volumes.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
+	}
+	do(ctx, &err, a.volumes.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
+	return err
 }
 
-func (a byAPI) diskOf(ctx context.Context, id string) (uint32, error) {
-	of, err := a.volumes.GetDiskNumberFromVolumeID(ctx, &volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
-	return of.GetDiskNumber(), err
+func (a byAPI) diskOf(ctx context.Context, err *error, id string) uint32 {
+	return do(ctx, err, a.volumes.GetDiskNumberFromVolumeID, &volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}).GetDiskNumber()
 }
 
-func (a byAPI) volumeAt(ctx context.Context, path string) (string, error) {
-	at, err := a.volumes.GetVolumeIDFromTargetPath(ctx, &volumev1.GetVolumeIDFromTargetPathRequest{TargetPath: path})
-	return at.GetVolumeId(), err
-}
-
-func (a byAPI) exists(ctx context.Context, path string) (bool, error) {
-	is, err := a.files.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: path})
-	return is.GetExists(), err
+func (a byAPI) volumeAt(ctx context.Context, err *error, path string) string {
+	return do(ctx, err, a.volumes.GetVolumeIDFromTargetPath, &volumev1.GetVolumeIDFromTargetPathRequest{TargetPath: path}).GetVolumeId()
 }
 
 // clear removes what is at a path.
-func (a byAPI) clear(ctx context.Context, path string) error {
-	if exists, err := a.exists(ctx, path); err != nil || !exists {
-		return err
+func (a byAPI) clear(ctx context.Context, err *error, path string) {
+	if do(ctx, err, a.files.PathExists, &filesystemv1.PathExistsRequest{Path: path}).GetExists() {
+		a.rmdir(ctx, err, path)
 	}
-	return a.rmdir(ctx, path)
 }
 
-func (a byAPI) rmdir(ctx context.Context, path string) error {
-	return do(ctx, a.files.Rmdir, &filesystemv1.RmdirRequest{Path: path, Force: true})
+func (a byAPI) rmdir(ctx context.Context, err *error, path string) {
+	do(ctx, err, a.files.Rmdir, &filesystemv1.RmdirRequest{Path: path, Force: true})
 }
 
-func (a byAPI) publish(ctx context.Context, v *volume, pod int) error {
-	return inTurn(func() error { return a.clear(ctx, v.targetPath(pod)) }, func() error {
-		return do(ctx, a.files.CreateSymlink, &filesystemv1.CreateSymlinkRequest{SourcePath: v.staging(), TargetPath: v.targetPath(pod)})
-	})
+func (a byAPI) publish(ctx context.Context, v *volume, pod int) (err error) {
+	a.clear(ctx, &err, v.targetPath(pod))
+	do(ctx, &err, a.files.CreateSymlink, &filesystemv1.CreateSymlinkRequest{SourcePath: v.staging(), TargetPath: v.targetPath(pod)})
+	return err
 }
 
-func (a byAPI) unpublish(ctx context.Context, v *volume, pod int) error {
-	return a.rmdir(ctx, v.targetPath(pod))
+func (a byAPI) unpublish(ctx context.Context, v *volume, pod int) (err error) {
+	a.rmdir(ctx, &err, v.targetPath(pod))
+	return err
 }
 
 // unstage goes on, as the driver does, if nothing is mounted at the path.
-func (a byAPI) unstage(ctx context.Context, v *volume) error {
-	id, err := a.volumeAt(ctx, v.staging())
-	switch {
-	case err != nil && !notMounted.MatchString(err.Error()):
-		return err
-	case err != nil:
+func (a byAPI) unstage(ctx context.Context, v *volume) (err error) {
+	id := a.volumeAt(ctx, &err, v.staging())
+	if err != nil && notMounted.MatchString(err.Error()) {
 		v.saidGone.Store(true)
-		return a.clear(ctx, v.staging())
-	}
-	number, err := a.diskOf(ctx, id)
-	if err != nil {
+		err = nil
+		a.clear(ctx, &err, v.staging())
 		return err
 	}
-	return inTurn(func() error {
-		return do(ctx, a.volumes.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
-	}, func() error { return a.rmdir(ctx, v.staging()) }, func() error { return do(ctx, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number}) })
+	number := a.diskOf(ctx, &err, id)
+	do(ctx, &err, a.volumes.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: v.staging()})
+	a.rmdir(ctx, &err, v.staging())
+	do(ctx, &err, a.disks.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number})
+	return err
 }
 
-func (a byAPI) expand(ctx context.Context, v *volume, _ winsim.Size) error {
-	id, err := a.volumeAt(ctx, v.staging())
-	return inTurn(func() error { return err }, func() error { return do(ctx, a.disks.Rescan, &diskv1.RescanRequest{}) }, func() error { return do(ctx, a.volumes.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id}) })
+func (a byAPI) expand(ctx context.Context, v *volume, _ winsim.Size) (err error) {
+	id := a.volumeAt(ctx, &err, v.staging())
+	do(ctx, &err, a.disks.Rescan, &diskv1.RescanRequest{})
+	do(ctx, &err, a.volumes.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id})
+	return err
 }
 
 // stats has no deadline, as that of gcp-pd.
-func (a byAPI) stats(ctx context.Context, v *volume, pod int) (int64, error) {
+func (a byAPI) stats(ctx context.Context, v *volume, pod int) (total int64, err error) {
 	ctx = context.WithoutCancel(ctx)
-	id, err := a.volumeAt(ctx, v.targetPath(pod))
-	if err != nil {
-		return 0, err
-	}
-	of, err := a.volumes.GetVolumeStats(ctx, &volumev1.GetVolumeStatsRequest{VolumeId: id})
-	return of.GetTotalBytes(), err
+	id := a.volumeAt(ctx, &err, v.targetPath(pod))
+	total = do(ctx, &err, a.volumes.GetVolumeStats, &volumev1.GetVolumeStatsRequest{VolumeId: id}).GetTotalBytes()
+	return total, err
+}
+
+// byShare is a driver that makes the calls of csi-driver-smb 1.20.
+type byShare struct{ byAPI }
+
+func (v *volume) remote() string { return `\\` + v.server + `\` + v.share }
+
+func (s byShare) stage(ctx context.Context, v *volume) (err error) {
+	s.clear(ctx, &err, v.staging())
+	do(ctx, &err, s.shares.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{RemotePath: v.remote(), LocalPath: v.staging(), Username: account, Password: v.run.password()})
+	return err
+}
+
+// unstage knows the share, which the driver reads from the link.
+func (s byShare) unstage(ctx context.Context, v *volume) (err error) {
+	do(ctx, &err, s.shares.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: v.remote()})
+	s.rmdir(ctx, &err, v.staging())
+	return err
+}
+
+func (s byShare) stats(ctx context.Context, v *volume, pod int) (_ int64, err error) {
+	do(ctx, &err, s.files.PathExists, &filesystemv1.PathExistsRequest{Path: v.targetPath(pod)})
+	return 0, err
 }

@@ -109,6 +109,20 @@ func (r *run) startDaemon() {
 	r.world.daemon.serve(r.network)
 }
 
+func (r *run) startAll() {
+	r.startDaemon()
+	for _, d := range r.world.drivers {
+		d.start(r)
+	}
+}
+
+func (r *run) killAll() {
+	r.endDaemon()
+	for _, d := range r.world.drivers {
+		d.process.kill()
+	}
+}
+
 // serve serves the API on a process' own hosts, until it dies.
 func (p *process) serve(n *network) {
 	p.run.running.Go(func() {
@@ -142,8 +156,17 @@ type verbs interface {
 // newDrivers are the drivers of a node. The first two serve all kinds of volumes.
 func newDrivers() []*driver {
 	return []*driver{
-		{name: "mounter-library", open: openLibrary},
-		{name: "mounter-daemon", open: openDaemon},
+		{name: "mounter-library", open: func(ctx context.Context, p *process) (verbs, error) {
+			hosts := daemon.HostsOn(p.machine)
+			m, err := mounter.New(ctx, mounter.WithHosts(mounter.Hosts{
+				Disk: hosts.Disk, Volume: hosts.Volume, Filesystem: hosts.Filesystem, SMB: hosts.SMB, ISCSI: hosts.ISCSI, Node: hosts.Node,
+			}))
+			return byMounter{m}, err
+		}},
+		{name: "mounter-daemon", open: func(ctx context.Context, p *process) (verbs, error) {
+			m, err := mounter.New(ctx, mounter.WithDialer(p.run.network.dial))
+			return byMounter{m}, err
+		}},
 		{name: "ebs", open: func(ctx context.Context, p *process) (verbs, error) { return openAPI(ctx, p.run.network) }},
 		{name: "ebs-library", open: func(ctx context.Context, p *process) (verbs, error) { // its hosts are not the daemon's
 			own := newNetwork()
@@ -201,19 +224,6 @@ func (p *process) opened(ctx context.Context, open func(context.Context, *proces
 
 // byMounter is a driver on the mounter.
 type byMounter struct{ *mounter.Mounter }
-
-func openLibrary(ctx context.Context, p *process) (verbs, error) {
-	hosts := daemon.HostsOn(p.machine)
-	m, err := mounter.New(ctx, mounter.WithHosts(mounter.Hosts{
-		Disk: hosts.Disk, Volume: hosts.Volume, Filesystem: hosts.Filesystem, SMB: hosts.SMB, ISCSI: hosts.ISCSI, Node: hosts.Node,
-	}))
-	return byMounter{m}, err
-}
-
-func openDaemon(ctx context.Context, p *process) (verbs, error) {
-	m, err := mounter.New(ctx, mounter.WithDialer(p.run.network.dial))
-	return byMounter{m}, err
-}
 
 func (b byMounter) close() { _ = b.Close() }
 

@@ -332,19 +332,13 @@ func killDriver(r *run) (string, func()) {
 
 func restartWindows(r *run) (string, func()) {
 	r.trouble(all)
-	r.endDaemon()
-	for _, d := range r.world.drivers {
-		d.process.kill()
-	}
+	r.killAll()
 	for _, v := range r.world.volumes {
 		v.loss = true
 	}
 	synctest.Wait()
 	r.node.Reboot()
-	r.startDaemon()
-	for _, d := range r.world.drivers {
-		d.start(r)
-	}
+	r.startAll()
 	return "Windows restarts", nil
 }
 

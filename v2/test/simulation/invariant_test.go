@@ -62,18 +62,18 @@ func volumeOf(verb string) string { return verb[strings.LastIndex(verb, " ")+1:]
 func (r *run) fail(invariant, format string, args ...any) {
 	r.failing.Lock()
 	defer r.failing.Unlock()
-	if r.failure == nil {
+	if r.failure == nil && !r.ended.Load() {
 		r.failure = fmt.Errorf("%s\n%s", invariant, fmt.Sprintf(format, args...))
 		r.failedAt = len(r.trace)
 		r.signal()
 	}
 }
 
-// over reports whether the run has failed.
+// over reports whether the run has failed or ended.
 func (r *run) over() bool {
 	r.failing.Lock()
 	defer r.failing.Unlock()
-	return r.failure != nil
+	return r.failure != nil || r.ended.Load()
 }
 
 // question is a verb under way.
@@ -222,7 +222,7 @@ func (r *run) shows(v *volume, path string, well bool) {
 	if beforeErr == nil { // it stays as it was
 		_ = r.node.WriteFile(path+`\`+dataFile, before)
 	} else {
-		v.written, v.flushed, v.writtenAt = text, false, r.now()
+		v.written, v.flushed, v.writtenAt = text, false, r.period.Load()
 	}
 }
 

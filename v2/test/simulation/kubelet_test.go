@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -49,7 +50,8 @@ func (r *run) runPods(v *volume, round int) {
 		running = v.random.Perm(len(v.pods))[:1+v.random.IntN(len(v.pods))]
 	}
 	for _, pod := range slices.Sorted(slices.Values(running)) {
-		if r.publish(v, pod, 2+v.random.IntN(4)) {
+		r.step("the kubelet makes a folder of a pod", func() { _ = r.node.Mkdir(parentOf(v.targetPath(pod))) })
+		if r.persist(v, fmt.Sprintf("publish-%d", pod), 2+v.random.IntN(4), func(d verbs, ctx context.Context, v *volume) error { return d.publish(ctx, v, pod) }) {
 			r.write(v, pod, fmt.Sprintf("%s round %d pod %d", v.name, round, pod))
 		}
 	}
@@ -99,12 +101,6 @@ func (r *run) use(v *volume, pod, round int) {
 	}
 }
 
-// publish makes the folder of a pod, and publishes the volume there.
-func (r *run) publish(v *volume, pod, attempts int) bool {
-	r.step("the kubelet makes a folder of a pod", func() { _ = r.node.Mkdir(parentOf(v.targetPath(pod))) })
-	return r.persist(v, fmt.Sprintf("publish-%d", pod), attempts, func(d verbs, ctx context.Context, v *volume) error { return d.publish(ctx, v, pod) })
-}
-
 // persist tries a verb a few times.
 func (r *run) persist(v *volume, verb string, attempts int, do func(verbs, context.Context, *volume) error) bool {
 	wait := firstBackoff
@@ -139,7 +135,7 @@ func (r *run) attempt(v *volume, verb string, do func(verbs, context.Context, *v
 	q := &question{volume: v, verb: verb}
 	r.step("the kubelet calls "+name, func() { r.ask(q) })
 	if r.over() {
-		return errEnded
+		return context.Canceled
 	}
 	defer q.cancel()
 	errs := make([]error, 1)
@@ -208,7 +204,7 @@ func (r *run) write(v *volume, pod int, text string) {
 		if is, err := r.truth(v); err != nil || is != text {
 			r.fail(invariant1, "pod %d of %s wrote, and the volume has %q, %v", pod, v.name, is, err)
 		}
-		v.written, v.flushed, v.writtenAt, v.pods[pod].wrote = text, false, r.now(), true
+		v.written, v.flushed, v.writtenAt, v.pods[pod].wrote = text, false, r.period.Load(), true
 	})
 }
 
@@ -222,13 +218,13 @@ func (r *run) look(random *rand.Rand) {
 	for !r.over() && !r.idle() {
 		time.Sleep(time.Duration(30+random.IntN(600)) * time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		text, err := r.describeNode(during(ctx, readVerb))
+		var node *extensionv1.Node
+		conn, err := r.network.connect(during(ctx, readVerb), "system", "v1alpha1")
+		if err == nil {
+			node, err = extensionv1.NewInspectorClient(conn).DescribeNode(during(ctx, readVerb), &extensionv1.DescribeNodeRequest{})
+			_ = conn.Close()
+		}
 		cancel()
-		r.step("csi-proxyctl has looked at the node: "+r.short(err), func() {
-			r.mustNotHoldSecrets(text)
-			if err != nil {
-				r.mustNotHoldSecrets(err.Error())
-			}
-		})
+		r.step("csi-proxyctl has looked at the node: "+r.short(err), func() { r.mustNotHoldSecrets(fmt.Sprint(node, err)) })
 	}
 }

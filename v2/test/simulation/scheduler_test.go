@@ -35,9 +35,9 @@ type run struct {
 
 	mu       sync.Mutex
 	waiting  []*waiter
-	underWay []*waiter // calls that the node has
-	finished []*waiter // since the last check
-	period   int       // counts what the scheduler has let go
+	underWay []*waiter    // calls that the node has
+	finished []*waiter    // since the last check
+	period   atomic.Int64 // counts what the scheduler has let go
 	arrived  chan struct{}
 
 	events  int // so far
@@ -64,7 +64,8 @@ type run struct {
 	trace []string
 
 	failing  sync.Mutex
-	failure  error    // the first broken invariant
+	failure  error // the first broken invariant
+	ended    atomic.Bool
 	failedAt int      // the line of the trace
 	losses   []string // the lines of logs about them
 }
@@ -72,16 +73,17 @@ type run struct {
 // waiter is what waits at the gate.
 type waiter struct {
 	process *process // nil for a step
+	by      string   // its name
 	of      *process // whose request goes on, which Windows has
 	verb    string   // the verb for which it is made, such as "stage disk-1"; empty for the daemon's own
 	call    *win.Call
 	text    string
-	period  int // in which it came
+	period  int64 // in which it came
 	goOn    chan struct{}
 
 	err      error           // of the call
 	left     <-chan struct{} // closed when the caller leaves; nil if that does not count
-	admitted int             // the period in which it went on
+	admitted int64           // the period in which it went on
 
 	code   winerr.Code // with which the call fails instead
 	delay  time.Duration
@@ -90,21 +92,17 @@ type waiter struct {
 	carriedOut atomic.Bool
 }
 
-type verbKey struct{}
-
 const verbHeader = "simulated-verb"
 
 // during returns a context whose calls are known to be made for a verb, also on the other side of gRPC.
 func during(ctx context.Context, verb string) context.Context {
-	return metadata.AppendToOutgoingContext(context.WithValue(ctx, verbKey{}, verb), verbHeader, verb)
+	return metadata.AppendToOutgoingContext(ctx, verbHeader, verb)
 }
 
 func verbOf(ctx context.Context) string {
-	if verb, ok := ctx.Value(verbKey{}).(string); ok {
-		return verb
-	}
-	md, _ := metadata.FromIncomingContext(ctx)
-	return strings.Join(md[verbHeader], "")
+	served, _ := metadata.FromIncomingContext(ctx)
+	own, _ := metadata.FromOutgoingContext(ctx)
+	return strings.Join(append(served[verbHeader], own[verbHeader]...), "")
 }
 
 // note adds a line to the trace.
@@ -116,7 +114,7 @@ func (r *run) note(format string, args ...any) {
 func (r *run) await(w *waiter) (alive bool) {
 	w.goOn = make(chan struct{})
 	r.mu.Lock()
-	w.period = r.period
+	w.period = r.period.Load()
 	r.waiting = append(r.waiting, w)
 	r.mu.Unlock()
 	r.signal()
@@ -138,13 +136,6 @@ func (r *run) await(w *waiter) (alive bool) {
 
 func (p *process) isDead() bool { return p.ctx.Err() != nil }
 
-// now is the period.
-func (r *run) now() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.period
-}
-
 func (r *run) signal() {
 	select {
 	case r.arrived <- struct{}{}:
@@ -165,7 +156,7 @@ func (p *process) admit(ctx context.Context, c *win.Call, next func(context.Cont
 	if c.Method == "Next" { // a part of ListDirectory
 		return next(ctx)
 	}
-	w := &waiter{process: p, call: c, text: p.run.describe(c), left: ctx.Done()}
+	w := &waiter{process: p, by: p.name, call: c, text: p.run.describe(c), left: ctx.Done()}
 	if !shared(c) {
 		w.verb = verbOf(ctx)
 	}
@@ -209,7 +200,7 @@ func (p *process) carryOut(ctx context.Context, c *win.Call, next func(context.C
 		case <-p.ctx.Done():
 		}
 		late(", which was slow,")
-	case w.admitted != r.now():
+	case w.admitted != r.period.Load():
 		late(", which had to wait,")
 	}
 	r.mu.Lock()
@@ -323,11 +314,11 @@ func (r *run) pick() (picked []*waiter) {
 		from = r.waiting
 	}
 	w := from[r.random.IntN(len(from))]
-	r.period++
+	now := r.period.Add(1)
 	r.waiting = slices.DeleteFunc(r.waiting, func(other *waiter) bool {
 		same := other.compare(w) == 0
 		if same {
-			other.admitted, other.code, other.delay = r.period, w.code, w.delay
+			other.admitted, other.code, other.delay = now, w.code, w.delay
 			picked = append(picked, other)
 		}
 		return same
@@ -336,14 +327,7 @@ func (r *run) pick() (picked []*waiter) {
 }
 
 func (w *waiter) compare(other *waiter) int {
-	return cmp.Or(cmp.Compare(w.period, other.period), cmp.Compare(w.processName(), other.processName()), cmp.Compare(w.text, other.text), cmp.Compare(w.verb, other.verb))
-}
-
-func (w *waiter) processName() string {
-	if w.process == nil {
-		return ""
-	}
-	return w.process.name
+	return cmp.Or(cmp.Compare(w.period, other.period), cmp.Compare(w.by, other.by), cmp.Compare(w.text, other.text), cmp.Compare(w.verb, other.verb))
 }
 
 func (w *waiter) String() string {
@@ -351,8 +335,8 @@ func (w *waiter) String() string {
 	if w.verb != "" {
 		text += ", for " + w.verb
 	}
-	if w.process != nil {
-		text += ", by " + w.process.name
+	if w.by != "" {
+		text += ", by " + w.by
 	}
 	return text
 }

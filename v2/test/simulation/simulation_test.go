@@ -4,13 +4,9 @@
 package simulation
 
 import (
-	"context"
-	"errors"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -18,10 +14,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"google.golang.org/protobuf/encoding/prototext"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
 
-	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
 )
 
@@ -36,24 +31,20 @@ var (
 // TestSimulation runs seeds.
 func TestSimulation(t *testing.T) {
 	if *oneSeed != 0 {
-		r := simulate(t, *oneSeed, nil)
-		if *shrink && r.failure != nil {
-			r = smaller(t, r)
-		}
-		if testing.Verbose() {
-			t.Logf("seed %d:\n%s", r.seed, strings.Join(r.trace, "\n"))
-		}
-		if r.failure != nil {
-			t.Errorf("seed %d: %v\n%s", r.seed, r.failure, r.last())
-		}
-		return
-	}
-	if testing.Short() {
+		*firstSeed, *seeds = *oneSeed, 1
+	} else if testing.Short() {
 		*seeds = min(*seeds, 40)
 	}
 	failed := 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds && failed < *most; seed++ {
-		if r := simulate(t, seed, nil); r.failure != nil && !strings.HasSuffix(r.failure.Error(), byNumber) {
+		r := simulate(t, seed, nil)
+		if *shrink && r.failure != nil {
+			r = smaller(t, r)
+		}
+		if *oneSeed != 0 && testing.Verbose() {
+			t.Logf("seed %d:\n%s", seed, strings.Join(r.trace, "\n"))
+		}
+		if r.failure != nil && (*oneSeed != 0 || !strings.HasSuffix(r.failure.Error(), byNumber)) {
 			failed++
 			t.Errorf("seed %d: %v\n%s", seed, r.failure, r.last())
 		}
@@ -102,10 +93,7 @@ func (r *run) play() {
 	r.eventLimit, r.restLimit = r.random.IntN(16), 1+r.random.IntN(400)
 	r.ending = r.eventLimit == 0 || r.calm
 	r.heal = pickOne(r.random, daemon.HealOff, daemon.HealReport, daemon.HealAfterRestart, daemon.HealRemove)
-	r.startDaemon()
-	for _, d := range r.world.drivers {
-		d.start(r)
-	}
+	r.startAll()
 	before := r.leftovers()
 	r.users.Store(int64(len(r.world.volumes)))
 	for _, v := range r.world.volumes {
@@ -119,44 +107,31 @@ func (r *run) play() {
 	r.loop(r.idle)
 	if r.failure == nil {
 		r.ending = true
-		for end := time.Now().Add(20 * time.Minute); time.Now().Before(end) && r.failure == nil; { // what is late comes
-			r.loop(func() bool { return !time.Now().Before(end) })
-		}
+		end := time.Now().Add(20 * time.Minute) // what is late comes
+		r.loop(func() bool { return !time.Now().Before(end) })
 	}
-	if after := r.leftovers(); r.failure == nil && !slices.Equal(after, before) {
-		r.fail(invariant4, "the node has, too: %q; and it lacks: %q", without(after, before), without(before, after))
+	if diff := cmp.Diff(before, r.leftovers()); r.failure == nil && diff != "" {
+		r.fail(invariant4, "the node is another (-before +after):\n%s", diff)
 	}
 	r.end()
-}
-
-// without returns the lines that are not in others.
-func without(lines, others []string) []string {
-	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(others, line) })
 }
 
 func (r *run) idle() bool { return r.users.Load() == 0 && len(r.repairs) == 0 }
 
 // end ends all processes.
 func (r *run) end() {
-	r.failing.Lock()
-	if r.failure == nil {
-		r.failure = errEnded
-	}
-	r.failing.Unlock()
-	r.endDaemon()
-	for _, d := range r.world.drivers {
-		d.process.kill()
-	}
+	r.ended.Store(true)
+	r.killAll()
 	for _, q := range r.asked {
 		q.cancel()
 	}
 	r.node.Reboot()
-	done, end := context.WithCancel(context.Background())
+	done := make(chan struct{})
 	go func() {
 		r.running.Wait()
-		end()
+		close(done)
 	}()
-	for done.Err() == nil {
+	for {
 		synctest.Wait()
 		r.mu.Lock()
 		for _, w := range r.waiting {
@@ -165,26 +140,11 @@ func (r *run) end() {
 		r.waiting = nil
 		r.mu.Unlock()
 		select {
-		case <-done.Done():
+		case <-done:
+			return
 		case <-time.After(time.Minute):
 		}
 	}
-	if errors.Is(r.failure, errEnded) {
-		r.failure = nil
-	}
-}
-
-var errEnded = errors.New("the run has ended")
-
-// describeNode is what csi-proxyctl node asks for.
-func (r *run) describeNode(ctx context.Context) (string, error) {
-	conn, err := r.network.connect(ctx, "system", "v1alpha1")
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	is, err := extensionv1.NewInspectorClient(conn).DescribeNode(ctx, &extensionv1.DescribeNodeRequest{})
-	return prototext.Format(is), err
 }
 
 // logger checks what is logged, and keeps what is lost and not reached.
@@ -214,21 +174,14 @@ func (r *run) last() string {
 // smaller drops the events of a failing run one by one, while it still breaks the same invariant.
 func smaller(t *testing.T, r *run) *run {
 	t.Helper()
-	invariant := r.invariant()
 	dropped := map[int]bool{}
 	for _, event := range r.happened {
 		dropped[event] = true
-		if again := simulate(t, r.seed, dropped); again.failure != nil && again.invariant() == invariant {
+		if again := simulate(t, r.seed, dropped); again.failure != nil && again.failure.Error()[:2] == r.failure.Error()[:2] {
 			r = again
 		} else {
 			delete(dropped, event)
 		}
 	}
 	return r
-}
-
-// invariant is the name of the one that is broken.
-func (r *run) invariant() string {
-	name, _, _ := strings.Cut(fmt.Sprint(r.failure), ":")
-	return name
 }

@@ -51,7 +51,7 @@ type volume struct {
 	written   string // the last that a pod wrote
 	stable    string // what must be there, as it was before an Unstage that said OK
 	flushed   bool   // since the last write
-	writtenAt int    // the period of the last write
+	writtenAt int64  // the period of the last write
 	loss      bool   // the run caused one
 	left      bool   // its disk has left while it was used
 	hungAt    time.Time
