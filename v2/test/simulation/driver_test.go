@@ -233,7 +233,7 @@ func (v *volume) source() mounter.Source {
 	case v.server != "":
 		return mounter.SMB{Remote: v.remote(), Username: account, Password: v.run.password()}
 	case v.target != "":
-		return mounter.ISCSI{Portals: []string{portal, portal2}, Target: v.target, LUN: v.lun, CHAP: v.chap()}
+		return mounter.ISCSI{Portals: []string{portal, portal2}, Target: v.target, LUN: v.lun, CHAP: v.chap}
 	case v.keys == 0:
 		return mounter.Disk{Page83: "SIM " + v.serial}
 	default:

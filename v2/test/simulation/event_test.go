@@ -165,15 +165,15 @@ func exchangeDisk(r *run) (string, func()) {
 		v = r.aim.volume(r)
 	}
 	number, _ := r.here(v.serial)
-	other := r.world.absent[0]
-	if r.node.DetachDisk(number) != nil {
+	text, end := loseDisk(r, v, number)
+	if end == nil {
 		return "", nil
 	}
 	v.troubled++
-	v.attached, v.loss, v.left, v.badAt = false, true, true, time.Now()
+	other := r.world.absent[0]
 	r.world.absent = r.world.absent[1:]
 	got, err := r.node.ReattachSerial(other)
-	return fmt.Sprintf("the disk of %s, %d, leaves, and %s gets number %d (%v)", v.name, number, other, got, err), r.comesBack(v)
+	return fmt.Sprintf("%s, and %s gets number %d (%v)", text, other, got, err), end
 }
 
 // comesBack attaches the disk of a volume again, unless the controller has done it.

@@ -270,7 +270,11 @@ func (r *run) check() {
 	r.finished = nil
 	r.mu.Unlock()
 	slices.SortStableFunc(finished, (*waiter).compare) // those who ended together ended in no order
-	changed := false
+	about := map[string]bool{} // the volumes of which there was something to do
+	var verbs []string         // of what has changed something
+	for _, w := range slices.Concat(finished, underWay) {
+		about[volumeOf(w.verb)] = true
+	}
 	for _, w := range finished {
 		if w.err != nil {
 			r.note("  %s: %s", w.text, r.short(w.err))
@@ -278,7 +282,7 @@ func (r *run) check() {
 		if !changes(w.call) {
 			continue
 		}
-		changed = true
+		verbs = append(verbs, w.verb)
 		if reads(w.verb) {
 			r.fail(invariant6, "%s", w)
 		}
@@ -287,25 +291,18 @@ func (r *run) check() {
 		}
 		r.hasHappened(w)
 	}
-	if !changed {
+	if len(verbs) == 0 {
 		return
-	}
-	about := map[string]bool{}
-	var verbs []string
-	for _, w := range slices.Concat(finished, underWay) {
-		about[volumeOf(w.verb)] = true
-		if changes(w.call) && slices.Contains(finished, w) {
-			verbs = append(verbs, w.verb)
-		}
 	}
 	before, now := r.disks, r.diskStates()
 	for serial, state := range now {
+		was, ok := before[serial]
 		isAbout := func(v *volume) bool { return about[v.name] }
-		if was, ok := before[serial]; ok && was != state && !slices.ContainsFunc(r.volumeOn(serial), isAbout) {
+		if ok && was != state && !slices.ContainsFunc(r.volumeOn(serial), isAbout) {
 			r.fail(invariant3, "disk %s was\n%s\nand is\n%s\nafter %s%s", serial, was, state, finished, r.limit(verbs...))
 		}
 		for _, v := range r.volumeOn(serial) { // an old request of the volume's own
-			if (v.pods[0].uses || v.pods[1].uses) && strings.HasPrefix(before[serial], "offline false") && strings.HasPrefix(state, "offline true") {
+			if (v.pods[0].uses || v.pods[1].uses) && strings.HasPrefix(was, "offline false") && strings.HasPrefix(state, "offline true") {
 				r.fail(invariant3, "the disk of %s went offline, and a pod uses it: %s", v.name, finished)
 			}
 		}

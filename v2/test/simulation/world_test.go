@@ -26,7 +26,6 @@ const (
 
 // world is what the run is about, and what is true of it.
 type world struct {
-	model   winsim.Model
 	volumes []*volume
 	others  []*volume // disks of others
 	absent  []string  // those of them that are not attached
@@ -40,6 +39,7 @@ type volume struct {
 	serial        string // of its disk; empty for a share
 	target        string // its iSCSI target, or empty
 	lun           uint16
+	chap          mounter.CHAP
 	server, share string // empty for a disk
 	driver        *driver
 	keys          int  // which keys of the disk the driver uses
@@ -111,13 +111,14 @@ func (r *run) build() error {
 		r.world.volumes = append(r.world.volumes, v)
 	}
 	if iscsi {
-		target := winsim.ISCSITarget{IQN: "iqn.2001-04.com.example:array"}
+		target, chap := winsim.ISCSITarget{IQN: "iqn.2001-04.com.example:array"}, mounter.CHAP{}
 		if random.IntN(2) == 0 {
-			target.CHAP = &winsim.CHAP{User: account, Secret: secret + "-chap-1"}
+			chap = mounter.CHAP{Username: account, Secret: secret + "-chap-1"}
+			target.CHAP = &winsim.CHAP{User: chap.Username, Secret: chap.Secret}
 		}
 		owner := pickOne(random, r.world.drivers[:2]...) // drivers do not share targets
 		for lun := range 1 + random.IntN(3) {
-			v := &volume{driver: owner, name: fmt.Sprintf("lun-%d", lun), serial: fmt.Sprintf("LUN%04d", lun), target: target.IQN, lun: uint16(lun), size: winsim.GiB}
+			v := &volume{driver: owner, name: fmt.Sprintf("lun-%d", lun), serial: fmt.Sprintf("LUN%04d", lun), target: target.IQN, chap: chap, lun: uint16(lun), size: winsim.GiB}
 			target.LUNs = append(target.LUNs, winsim.Disk{Size: v.size, Serial: v.serial})
 			r.world.volumes = append(r.world.volumes, v)
 		}
@@ -151,7 +152,6 @@ func (r *run) build() error {
 		model.Files = append(model.Files, winsim.File{Path: parentOf(v.staging())})
 	}
 	model.Files = append(model.Files, winsim.File{Path: pods})
-	r.world.model = model
 	node, err := winsim.New(model)
 	if err == nil {
 		_, err = node.Inject(winsim.Fault{Object: "nothing", Error: 1}) // so that all calls have bounds, as on Windows
@@ -233,10 +233,3 @@ func parentOf(path string) string { return path[:strings.LastIndex(path, `\`)] }
 
 // password is that of the shares now.
 func (r *run) password() string { return fmt.Sprintf("%s-smb-%d", secret, r.passwords) }
-
-func (v *volume) chap() mounter.CHAP {
-	if c := v.run.world.model.ISCSI.Targets[0].CHAP; c != nil {
-		return mounter.CHAP{Username: c.User, Secret: c.Secret}
-	}
-	return mounter.CHAP{}
-}
