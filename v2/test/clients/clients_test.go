@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package clients tests the server with other gRPC than that of Go, and with what old clients leave behind.
+// Package clients tests the server with other gRPC than that of Go.
 package clients
 
 import (

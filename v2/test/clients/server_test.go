@@ -15,11 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/protobuf/proto"
-
-	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
@@ -67,24 +62,4 @@ func (s *server) stop(t *testing.T) {
 	if t.Failed() {
 		t.Logf("its log:\n%s", &s.log)
 	}
-}
-
-func TestServer_HasLongAnswers(t *testing.T) {
-	need(t, *sim)
-	s := start(t)
-	defer s.stop(t)
-	conn := connect(t, s.disk)
-	defer conn.Close()
-	answer, err := diskv1.NewDiskClient(conn).ListDiskIDs(t.Context(), &diskv1.ListDiskIDsRequest{})
-	if size := proto.Size(answer); err != nil || size < 20_000 {
-		t.Errorf("got %d bytes, %v", size, err)
-	}
-}
-
-// connect connects without retries.
-func connect(t *testing.T, socket string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry())
-	require.NoError(t, err)
-	return conn
 }

@@ -270,8 +270,8 @@ func (r *run) check() {
 	r.finished = nil
 	r.mu.Unlock()
 	slices.SortStableFunc(finished, (*waiter).compare) // those who ended together ended in no order
-	about := map[string]bool{} // the volumes of which there was something to do
-	var verbs []string         // of what has changed something
+	about := map[string]bool{}                         // the volumes of which there was something to do
+	var verbs []string                                 // of what has changed something
 	for _, w := range slices.Concat(finished, underWay) {
 		about[volumeOf(w.verb)] = true
 	}

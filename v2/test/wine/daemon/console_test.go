@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -49,19 +48,15 @@ func wantWork(t *testing.T, c *fsv1.Client, name string) {
 	}
 }
 
-func TestConsole_SecondInstance(t *testing.T) {
-	first := start(t)
-	code, output := launch(t, *program).exit()
-	if want := fmt.Sprintf("(pid %d) owns this pipe", first.pid()); code != 3 || !strings.Contains(output, want) {
-		t.Errorf("a second instance: exit code %d and %s, want 3 and %q", code, oneLine(output), want)
-	}
-	wantWork(t, connect(t), `\second`)
-}
-
 // TestConsole_Mitigations: the daemon restricts its process before it listens. Wine accepts all and
-// enforces none, so what Windows has in force cannot be asked.
+// enforces none, so what Windows has in force cannot be asked. An operator can have one more, or none.
 func TestConsole_Mitigations(t *testing.T) {
-	output := start(t).output()
+	log := func(args ...string) string {
+		p := start(t, args...)
+		defer p.kill()
+		return p.output()
+	}
+	output, strict := log(), `"`+winapi.StrictHandleChecks().Name+`"`
 	restricted, serving := strings.Index(output, "Restricted the process"), strings.Index(output, `"Serving"`)
 	if restricted < 0 || serving < restricted {
 		t.Errorf("it does not restrict itself before it serves:\n%s", output)
@@ -71,22 +66,14 @@ func TestConsole_Mitigations(t *testing.T) {
 			t.Errorf("%s is not accepted:\n%s", m.Name, output)
 		}
 	}
-	if strings.Contains(output, winapi.StrictHandleChecks().Name) {
-		t.Errorf("handle checks are on without their flag:\n%s", output)
+	if strings.Contains(output, strict) || !strings.Contains(log("-strict-handle-checks"), strict) {
+		t.Errorf("handle checks are on without their flag, or off with it:\n%s", output)
 	}
-}
-
-// TestConsole_StrictHandles: an operator can have one more.
-func TestConsole_StrictHandles(t *testing.T) {
-	if output := start(t, "-strict-handle-checks").output(); !strings.Contains(output, `"`+winapi.StrictHandleChecks().Name+`"`) {
-		t.Errorf("it does not check handles:\n%s", output)
-	}
-}
-
-// TestConsole_NoMitigations: an operator can do without.
-func TestConsole_NoMitigations(t *testing.T) {
-	if output := start(t, "-mitigations=false").output(); strings.Contains(output, "Restricted the process") {
+	if output := log("-mitigations=false"); strings.Contains(output, "Restricted the process") {
 		t.Errorf("it restricts itself:\n%s", output)
+	}
+	if code, output := launch(t, *program, "-strict-handle-checks", "-mitigations=false").exit(); code != 2 || !strings.Contains(output, "remove -mitigations=false") {
+		t.Errorf("with both: exit code %d and %s, want 2", code, oneLine(output))
 	}
 }
 
@@ -96,22 +83,6 @@ func TestConsole_Killed(t *testing.T) {
 		start(t).kill()
 		wantPipesFree(t)
 	}
-}
-
-func TestConsole_Refuses(t *testing.T) {
-	for args, want := range map[string]string{
-		"-pipe-security-descriptor=nonsense":       "nonsense",
-		"-pipe-security-descriptor=O:SY":           "it has no access list",
-		"-api-groups=nonsense":                     "nonsense",
-		"-kubelet-path=relative":                   "relative",
-		"-nonsense":                                "-nonsense",
-		"-strict-handle-checks -mitigations=false": "remove -mitigations=false",
-	} {
-		if code, output := launch(t, *program, strings.Fields(args)...).exit(); code != 2 || !strings.Contains(output, want) {
-			t.Errorf("%s: exit code %d and %s, want 2 and %q", args, code, oneLine(output), want)
-		}
-	}
-	wantPipesFree(t)
 }
 
 // TestConsole_SecurityDescriptor: the pipes get the access list that was asked for. Whether

@@ -22,21 +22,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
 
-// TestLoad_LargeMessages: what is too large is refused, and does not cost the connection.
-func TestLoad_LargeMessages(t *testing.T) {
-	start(t)
-	c := connect(t)
-	for size, want := range map[int]codes.Code{200 << 10: codes.InvalidArgument, 1536 << 10: codes.ResourceExhausted} {
-		for range 5 {
-			_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", size)})
-			if status.Code(err) != want || len(err.Error()) > 1000 {
-				t.Errorf("a path of %d bytes: %.2000v, want a short %v", size, err, want)
-			}
-			require.NoError(t, ask(t.Context(), c), "the next call:")
-		}
-	}
-}
-
 // callers make calls without a pause.
 type callers struct {
 	sync.WaitGroup

@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
@@ -112,47 +110,6 @@ func (s service) wantStopped(process windows.Handle) {
 	}
 }
 
-// TestService is the life of the service, and the next ones.
-func TestService(t *testing.T) {
-	s, log := installDaemon(t)
-	const lives = 3
-	for range lives {
-		process := s.start()
-		wantAllServing(t)
-		c := connect(t)
-		wantWork(t, c, `\service`)
-		if code, output := launch(t, *program).exit(); code != 3 || !strings.Contains(output, "owns this pipe") {
-			t.Errorf("a second instance, in a console: exit code %d and %s", code, oneLine(output))
-		}
-		began := time.Now()
-		s.stop() // while a client is connected
-		s.wantStopped(process)
-		figure(t, "stop of the service with an idle client: %d ms", time.Since(began).Milliseconds())
-	}
-	text, err := os.ReadFile(log)
-	for _, part := range []string{`"Starting"`, `"Serving"`, `"Stopped"`} {
-		if n := strings.Count(string(text), part); n != lives {
-			t.Errorf("the log has %s %d times, want %d: %v\n%s", part, n, lives, err, text)
-		}
-	}
-}
-
-// TestService_Crashes: the manager sees it, and the service starts again.
-func TestService_Crashes(t *testing.T) {
-	s, _ := installDaemon(t)
-	process := s.start()
-	wantAllServing(t)
-	require.NoError(t, windows.TerminateProcess(process, 1))
-	if status := s.wait(svc.Stopped); status.Win32ExitCode != uint32(windows.ERROR_PROCESS_ABORTED) {
-		t.Errorf("it has crashed as %+v, want exit code %d", status, windows.ERROR_PROCESS_ABORTED)
-	}
-	wantPipesFree(t)
-	process = s.start()
-	wantAllServing(t)
-	s.stop()
-	s.wantStopped(process)
-}
-
 // metricsAddress is the address that the daemon got when it asked for any: the ports of Wine are those of the
 // machine, with all that runs there. It waits for the line of the log.
 func metricsAddress(t *testing.T, log string) (address string) {
@@ -170,7 +127,8 @@ func metricsAddress(t *testing.T, log string) (address string) {
 
 var servingMetrics = regexp.MustCompile(`"Serving metrics" address="(.+?)"`)
 
-// TestService_Watched: a service with other flags, as those who watch over it see it.
+// TestService_Watched: the life of the service, with other flags, as those who watch over it see it. Package csi-proxy has tests of a
+// second one, of crashes, and of flags that are wrong.
 func TestService_Watched(t *testing.T) {
 	const group = fsv1.GroupName
 	s, log := installDaemon(t, "-metrics-bind-address=127.0.0.1:0", "-api-groups="+group+"/v1", "-stop-timeout=5s")
@@ -206,28 +164,5 @@ func TestService_Watched(t *testing.T) {
 		if !strings.Contains(first, part) {
 			t.Errorf("the first line of the log has no %s: %v\n%s", part, err, first)
 		}
-	}
-}
-
-// TestService_SecondInstance: a service whose pipes another process has fails with the code
-// for that.
-func TestService_SecondInstance(t *testing.T) {
-	start(t)
-	s, log := installDaemon(t)
-	require.NoError(t, s.Start())
-	status := s.wait(svc.Stopped)
-	if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != 3 {
-		t.Errorf("it has stopped as %+v, want service-specific code 3", status)
-	}
-	if text, err := os.ReadFile(log); !strings.Contains(string(text), "owns this pipe") {
-		t.Errorf("the log does not report why: %v\n%s", err, text)
-	}
-}
-
-func TestService_Twice(t *testing.T) {
-	s, _ := installDaemon(t)
-	s.start()
-	if err := s.Start(); !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
-		t.Errorf("start a service that runs: %v", err)
 	}
 }

@@ -3,7 +3,6 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -11,9 +10,6 @@ import (
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 
-	"github.com/kubernetes-csi/csi-proxy/client"
-	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	systemclient "github.com/kubernetes-csi/csi-proxy/client/groups/system/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
@@ -55,9 +51,7 @@ func (kind playedService) Execute(_ []string, requests <-chan svc.ChangeRequest,
 // Wine does not know dependencies.
 func TestConformance_System(t *testing.T) {
 	start(t, "-allowed-services=*")
-	c, err := systemclient.New(t.Context(), client.WithWait())
-	require.NoError(t, err)
-	defer c.Close()
+	api := connectAll(t).System()
 	executable, err := os.Executable()
 	require.NoError(t, err)
 	services := 0
@@ -70,7 +64,7 @@ func TestConformance_System(t *testing.T) {
 			return name
 		}
 		return hosttest.SystemNode{
-			API:       machine{c},
+			API:       api,
 			Service:   play("plain", mgr.Config{StartType: mgr.StartManual, DisplayName: "A service of a test"}),
 			Known:     system.GetServiceResponse{DisplayName: "A service of a test", StartType: system.START_TYPE_MANUAL, Status: system.SERVICE_STATUS_STOPPED},
 			Disabled:  play("disabled", mgr.Config{StartType: mgr.StartDisabled}),
@@ -79,41 +73,4 @@ func TestConformance_System(t *testing.T) {
 			Missing:   "no-such-service",
 		}
 	})
-}
-
-func TestSystem_BIOSSerialNumber(t *testing.T) {
-	start(t)
-	c, err := systemclient.New(t.Context(), client.WithWait())
-	require.NoError(t, err)
-	defer c.Close()
-	if _, err := c.GetBIOSSerialNumber(t.Context(), &systemv1alpha1.GetBIOSSerialNumberRequest{}); err != nil {
-		t.Error(err)
-	}
-}
-
-// machine makes the group's Interface of the client.
-type machine struct{ client *systemclient.Client }
-
-func (m machine) GetBIOSSerialNumber(ctx context.Context, _ *system.GetBIOSSerialNumberRequest) (*system.GetBIOSSerialNumberResponse, error) {
-	out, err := m.client.GetBIOSSerialNumber(ctx, &systemv1alpha1.GetBIOSSerialNumberRequest{})
-	return &system.GetBIOSSerialNumberResponse{SerialNumber: out.GetSerialNumber()}, standard(err)
-}
-
-func (m machine) GetService(ctx context.Context, in *system.GetServiceRequest) (*system.GetServiceResponse, error) {
-	out, err := m.client.GetService(ctx, &systemv1alpha1.GetServiceRequest{Name: in.Name})
-	return &system.GetServiceResponse{
-		DisplayName: out.GetDisplayName(),
-		StartType:   system.StartType(out.GetStartType()),
-		Status:      system.ServiceStatus(out.GetStatus()),
-	}, standard(err)
-}
-
-func (m machine) StartService(ctx context.Context, in *system.StartServiceRequest) (*system.StartServiceResponse, error) {
-	_, err := m.client.StartService(ctx, &systemv1alpha1.StartServiceRequest{Name: in.Name})
-	return &system.StartServiceResponse{}, standard(err)
-}
-
-func (m machine) StopService(ctx context.Context, in *system.StopServiceRequest) (*system.StopServiceResponse, error) {
-	_, err := m.client.StopService(ctx, &systemv1alpha1.StopServiceRequest{Name: in.Name, Force: in.Force})
-	return &system.StopServiceResponse{}, standard(err)
 }
