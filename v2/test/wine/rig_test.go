@@ -202,25 +202,6 @@ func TestRig_LegacyFormat(t *testing.T) {
 	}
 }
 
-// TestRig_NodeGone takes all devices away from the daemon, and gives them back.
-func TestRig_NodeGone(t *testing.T) {
-	build(t)
-	r := start(t, rig.Config{Preset: "default"})
-	const stats = `v1.Disk/GetDiskStats {"diskNumber":8}`
-	expect := func(want string) {
-		t.Helper()
-		answers, err := r.Call(t.Context(), stats)
-		if err != nil || answers[0] != want {
-			t.Errorf("got %q, %v, want %q", answers, err, want)
-		}
-	}
-	expect(`{"totalBytes":"10737418240"}`)
-	require.NoError(t, r.KillNode())
-	expect("NotFound: get size of disk 8: the device is gone (Windows error 1167)")
-	require.NoError(t, r.RestartNode(t.Context()))
-	expect(`{"totalBytes":"10737418240"}`)
-}
-
 // build builds the rig, once.
 func build(t *testing.T) {
 	t.Helper()

@@ -149,15 +149,6 @@ func (p *Prefix) Copy(files ...string) error {
 	return nil
 }
 
-// Map makes a directory of this machine a drive. Programs can do there what we can.
-func (p *Prefix) Map(letter byte, dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	return os.Symlink(dir, filepath.Join(p.dir, "dosdevices", strings.ToLower(string(letter))+":"))
-}
-
 // Volume makes a directory of drive C: the root of a volume, Volume{guid}. It needs a Wine that stores links
 // and looks there for the files of volumes.
 func (p *Prefix) Volume(name, dir string) error {

@@ -81,7 +81,7 @@ func Start(ctx context.Context, p *prefix.Prefix, config Config) (*Rig, error) {
 		}
 	}
 	r := &Rig{config: config, prefix: p}
-	if err := r.startNodeServer(ctx, config.flags()); err != nil {
+	if err := r.startNodeServer(ctx); err != nil {
 		return nil, err
 	}
 	return r, r.startDaemon(ctx)
@@ -114,8 +114,8 @@ func register(ctx context.Context, p *prefix.Prefix, model winsim.Model) error {
 }
 
 // startNodeServer starts it and waits until it can be asked.
-func (r *Rig) startNodeServer(ctx context.Context, flags []string) error {
-	server, err := r.prefix.Start(ctx, `C:\`+nodeServerFile, flags...)
+func (r *Rig) startNodeServer(ctx context.Context) error {
+	server, err := r.prefix.Start(ctx, `C:\`+nodeServerFile, r.config.flags()...)
 	if err != nil {
 		return err
 	}
@@ -203,32 +203,6 @@ func (r *Rig) DaemonLog() string {
 		return ""
 	}
 	return r.daemon.Output()
-}
-
-// RestartNode replaces the emulated node by a new one, without the daemon's knowing.
-func (r *Rig) RestartNode(ctx context.Context, flags ...string) error {
-	if err := r.KillNode(); err != nil {
-		return err
-	}
-	return r.startNodeServer(ctx, flags)
-}
-
-// KillNode ends the node server in the middle of whatever it does.
-func (r *Rig) KillNode() error {
-	if err := r.nodeServer.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	<-r.nodeServer.Done()
-	return nil
-}
-
-// RestartDaemon ends the daemon in the middle of whatever it does, and starts it again.
-func (r *Rig) RestartDaemon(ctx context.Context) error {
-	if err := r.daemon.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	<-r.daemon.Done()
-	return r.startDaemon(ctx)
 }
 
 // Stop stops the daemon, and returns what it came to.
