@@ -129,13 +129,7 @@ func goTool(t *testing.T, args ...string) {
 // reports what came of it.
 func run(t *testing.T, p *machine, dir string, environment []string, binary string, args ...string) result {
 	t.Helper()
-	return runWithin(t, p, timeLimit, dir, environment, binary, args...)
-}
-
-// runWithin is run with another limit of time.
-func runWithin(t *testing.T, p *machine, limit time.Duration, dir string, environment []string, binary string, args ...string) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	began := time.Now()
 	output, err := execute(ctx, t, p, dir, environment, binary, args...)
