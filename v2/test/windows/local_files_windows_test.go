@@ -249,29 +249,6 @@ func TestLocal_FilesCreateDirectory(t *testing.T) {
 	}
 }
 
-// filesCase: names are found in any case, and made in the one that is given.
-func TestLocal_FilesCase(t *testing.T) {
-	ctx, root := timeLimit(t), t.TempDir()
-	dir := openDirectory(t, win.Following(root))
-	createDirectory(t, dir, "Ärger Mixed")
-	for _, name := range []string{"Ärger Mixed", "ärger mixed", "ÄRGER MIXED"} {
-		if _, err := dir.FileInfo(ctx, name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		inner, err := dir.Open(ctx, name)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		inner.Close()
-	}
-	entries, err := os.ReadDir(root)
-	if err != nil || len(entries) != 1 || entries[0].Name() != "Ärger Mixed" {
-		t.Errorf("%v, %v", entries, err)
-	}
-	require.NoError(t, dir.Remove(ctx, "ÄRGER mixed"))
-}
-
 // handles counts the open handles of this process.
 func handles(t *testing.T) uint32 {
 	t.Helper()
@@ -441,38 +418,6 @@ func swapWhileOpen(t *testing.T, replace func(t *testing.T, path, victim string)
 		t.Errorf("what was put in its place has a new directory: %v", err)
 	}
 	exists(t, path, "file")
-}
-
-// filesTurnedIntoJunction: a directory becomes a junction while it is open. Opens through its handle do not
-// reach what the junction leads to. Wine's dlls/ntdll/tests/file.c has several codes, even for one version of
-// Windows. It also says that a file created this way may stay open for good, so nothing is created here.
-func TestLocal_FilesTurnedIntoJunction(t *testing.T) {
-	ctx, root := timeLimit(t), t.TempDir()
-	path, victim := filepath.Join(root, "dir"), filepath.Join(root, "victim")
-	for _, name := range []string{path, victim, filepath.Join(victim, "sub")} {
-		require.NoError(t, os.Mkdir(name, 0o700))
-	}
-	putFile(t, 0o600, victim, "file")
-	dir := openDirectory(t, win.Path{Base: root, Rest: "dir"})
-	mustStore(t, path, turnIntoJunction(path, victim))
-	exists(t, path, "file") // by its path it is a junction
-
-	_, lookErr := dir.FileInfo(ctx, "file")
-	sub, openErr := dir.Open(ctx, "sub")
-	if openErr == nil {
-		sub.Close()
-	}
-	for what, err := range map[string]error{
-		"look at a file": lookErr, "open a directory": openErr,
-		"list a directory": win.List(ctx, dir, "sub", nil), "remove a file": dir.Remove(ctx, "file"), "remove a directory": dir.Remove(ctx, "sub"),
-	} {
-		t.Logf("%s: %v", what, err)
-		if err == nil {
-			t.Errorf("%s behind the junction succeeded", what)
-		}
-	}
-	exists(t, victim, "file")
-	exists(t, victim, "sub")
 }
 
 func TestLocal_FilesJunction(t *testing.T) {
@@ -720,18 +665,12 @@ func TestLocal_FilesLongName(t *testing.T) {
 	}
 }
 
-// filesLongPath: one call reaches what is below a long path.
+// TestLocal_FilesLongPath: one call reaches what is below a long path. The last is about all that Windows can handle.
 func TestLocal_FilesLongPath(t *testing.T) {
-	for _, length := range []int{300, 1000} {
-		wantLongPath(t, length)
+	for _, length := range []int{300, 1000, 10_000, 32_000} {
+		t.Run(fmt.Sprint(length), func(t *testing.T) { wantLongPath(t, length) })
 	}
 }
-
-// filesLongerPath is FilesLongPath with a third of what Windows can handle.
-func TestLocal_FilesLongerPath(t *testing.T) { wantLongPath(t, 10_000) }
-
-// filesLongestPath is FilesLongPath with about all that Windows can handle.
-func TestLocal_FilesLongestPath(t *testing.T) { wantLongPath(t, 32_000) }
 
 func wantLongPath(t *testing.T, length int) {
 	t.Helper()

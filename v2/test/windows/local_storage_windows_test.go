@@ -2,7 +2,6 @@ package windows_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -316,27 +315,4 @@ func TestLocal_RescanAdapterMissing(t *testing.T) {
 	err := machine.RescanAdapter(timeLimit(t), `PCI\VEN_0000&DEV_0000\nonsense`)
 	skipOnWine(t, err, 31)
 	wantCode(t, "an adapter that does not exist", err, winerr.NoSuchDevice)
-}
-
-func TestLocal_FormatMissing(t *testing.T) {
-	ctx := timeLimit(t)
-	if err := machine.FormatLegacy(ctx, noVolume, win.FormatOptions{}); !errors.Is(err, winerr.WMINotFound) {
-		t.Errorf("the old way: %v, want %v", err, winerr.WMINotFound)
-	}
-	err := machine.Format(ctx, noVolume, win.FormatOptions{})
-	if onWine() && errors.Is(err, winerr.Unsupported) {
-		t.Skipf("Wine has no storage management: %v", err)
-	}
-	if !errors.Is(err, winerr.WMINotFound) {
-		t.Errorf("%v, want %v", err, winerr.WMINotFound)
-	}
-}
-
-func TestLocal_RefreshStorageCache(t *testing.T) {
-	err := machine.RefreshStorageCache(timeLimit(t))
-	if onWine() && errors.Is(err, winerr.Unsupported) {
-		t.Skipf("Wine has no storage management: %v", err)
-	}
-	skipWithoutRights(t, err)
-	require.NoError(t, err)
 }

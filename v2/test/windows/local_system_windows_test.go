@@ -1,14 +1,12 @@
 package windows_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
 )
 
 const noService = "no such service, says csi-proxy"
@@ -20,31 +18,6 @@ func anyService(t *testing.T) string {
 		return "PlugPlay"
 	}
 	return "RpcSs"
-}
-
-func TestLocal_FirmwareTable(t *testing.T) {
-	table, err := machine.FirmwareTable(timeLimit(t))
-	if err != nil || len(table) < 8 {
-		t.Fatalf("% x, %v", table, err)
-	}
-	t.Logf("%d bytes, serial number %q", len(table), smbios.SerialNumber(table))
-}
-
-// biosSerialNumber: WMI has it from the same table.
-func TestLocal_BIOSSerialNumber(t *testing.T) {
-	serial, err := machine.BIOSSerialNumber(timeLimit(t))
-	if errors.Is(err, winerr.Unsupported) {
-		t.Skipf("there is no WMI: %v", err)
-	}
-	require.NoError(t, err)
-	if onWine() {
-		t.Skipf("Wine makes up another one for WMI: %q", serial)
-	}
-	table, err := machine.FirmwareTable(timeLimit(t))
-	require.NoError(t, err)
-	if want := smbios.SerialNumber(table); want != "" && strings.TrimSpace(serial) != strings.TrimSpace(want) {
-		t.Errorf("WMI says %q, the table %q", serial, want)
-	}
 }
 
 func TestLocal_Service(t *testing.T) {
