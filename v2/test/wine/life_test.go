@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/rig"
 )
 
 // TestRig_Life takes a volume and a share through their lives, with a restart of the machine in the middle:

@@ -21,9 +21,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/wmi"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/rig"
 )
 
 func TestMain(m *testing.M) {
@@ -128,8 +128,7 @@ var smbCalls = []string{
 	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\absent\\data","username":"csi","password":"csi-Pa55"}`,
 }
 
-// TestRig_Mounts mounts a volume through each version of the API, where Wine stores links: the folders are
-// Wine's, the volume is the emulated node's.
+// TestRig_Mounts mounts a volume, where Wine stores links: the folders are Wine's, the volume is the emulated node's.
 func TestRig_Mounts(t *testing.T) {
 	build(t)
 	p := newPrefix(t)
@@ -139,11 +138,11 @@ func TestRig_Mounts(t *testing.T) {
 		t.Skip("this Wine stores no links; Wine 11 does")
 	}
 	r := startIn(t, p, rig.Config{Preset: "default", Files: true})
-	answers, err := r.Call(t.Context(), mountCalls()...)
+	answers, err := r.Call(t.Context(), mountCalls...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, r.DaemonLog())
 	}
-	got, want := transcript(mountCalls(), answers), transcript(mountCalls(), emulate(t, "default", mountCalls()))
+	got, want := transcript(mountCalls, answers), transcript(mountCalls, emulate(t, "default", mountCalls))
 	t.Log(strings.Join(got, "\n"))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the daemon under Wine answers otherwise than over the emulated node (-emulated +Wine):\n%s\n%s", diff, r.DaemonLog())
@@ -151,56 +150,22 @@ func TestRig_Mounts(t *testing.T) {
 	require.NoError(t, r.Stop(), "stop the daemon:")
 }
 
-// mountCalls are calls about mounted folders, each twice, in every version of the group volume.
-func mountCalls() []string {
-	calls := []string{
-		`v1.Disk/PartitionDisk {"diskNumber":8}`,
-		`v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`,
-		`v2alpha1.Volume/FormatVolume {"volumeId":$volume}`,
-	}
-	twice := func(call string) { calls = append(calls, call, call) }
-	for _, in := range []struct{ version, path, unmount, find string }{
-		{"v1alpha1", "path", "DismountVolume", ""},
-		{"v1beta1", "path", "DismountVolume", `GetVolumeIDFromMount {"mount":`},
-		{"v1beta2", "path", "DismountVolume", `GetVolumeIDFromMount {"mount":`},
-		{"v1beta3", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
-		{"v1", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
-		{"v2alpha1", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
+// mountCalls are calls about a mounted folder, each twice.
+var mountCalls = func() []string {
+	const folder = `"C:\\var\\lib\\kubelet\\plugins\\mounted"`
+	const where, path, is = `{"volumeId":$volume,"targetPath":` + folder + `}`, `{"path":` + folder + `}`, `v2alpha1.Filesystem/IsSymlink {"path":` + folder + `}`
+	calls := []string{`v1.Disk/PartitionDisk {"diskNumber":8}`, `v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`, `v2alpha1.Volume/FormatVolume {"volumeId":$volume}`}
+	for _, call := range []string{
+		"v2alpha1.Volume/MountVolume " + where, is,
+		`v2alpha1.Volume/GetVolumeIDFromTargetPath {"targetPath":` + folder + `}`,
+		"v2alpha1.Filesystem/RmdirContents " + path, // refuses a mounted folder
+		"v2alpha1.Volume/UnmountVolume " + where, is,
+		"v2alpha1.Filesystem/Rmdir " + path,
 	} {
-		folder := fmt.Sprintf(`"C:\\var\\lib\\kubelet\\plugins\\%s"`, in.version)
-		where := fmt.Sprintf(`{"volumeId":$volume,"%s":%s}`, in.path, folder)
-		is := `v2alpha1.Filesystem/IsSymlink {"path":` + folder + `}`
-		twice(in.version + ".Volume/MountVolume " + where)
-		calls = append(calls, is)
-		if in.find != "" {
-			twice(in.version + ".Volume/" + in.find + folder + "}")
-		}
-		calls = append(calls, `v2alpha1.Filesystem/RmdirContents {"path":`+folder+`}`) // refuses a mounted folder
-		twice(in.version + ".Volume/" + in.unmount + " " + where)
-		calls = append(calls, is)
-		twice(`v2alpha1.Filesystem/Rmdir {"path":` + folder + `}`)
+		calls = append(calls, call, call)
 	}
 	return calls
-}
-
-// TestRig_LegacyFormat formats on a node without the storage service.
-func TestRig_LegacyFormat(t *testing.T) {
-	build(t)
-	r := start(t, rig.Config{Preset: "default", NodeServerFlags: []string{"-without", `root\Microsoft\Windows\Storage`}})
-	answers, err := r.Call(t.Context(),
-		`v1.Disk/PartitionDisk {"diskNumber":8}`,
-		`v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`,
-		`v2alpha1.Volume/FormatVolume {"volumeId":$volume}`,
-		`v2alpha1.Volume/IsVolumeFormatted {"volumeId":$volume}`)
-	require.NoError(t, err)
-	if got, want := answers[2:], []string{"{}", `{"formatted":true}`}; !cmp.Equal(got, want) {
-		t.Errorf("got %q, want %q\n%s", got, want, r.DaemonLog())
-	}
-	const method = `WMI: root\cimv2:Win32_Volume.Format with [FileSystem QuickFormat]: map[ReturnValue:0]`
-	if !strings.Contains(r.Requests(), method) {
-		t.Errorf("the node was not asked for %q:\n%s", method, r.Requests())
-	}
-}
+}()
 
 // build builds the rig, once.
 func build(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/rig"
 )
 
 const (

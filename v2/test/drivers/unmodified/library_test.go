@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/onrig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/rig"
 )
 
 // TestLibrary runs aws-ebs as a HostProcess container, where it links the library instead of calling the
@@ -35,14 +35,15 @@ func TestLibrary(t *testing.T) {
 		t.Skip("this Wine stores no links; Wine 11 does")
 	}
 	exe := libraryProgram(t, d)
-	rig, err := onrig.Start(context.WithoutCancel(t.Context()), p, onrig.Config{Preset: "ebs-nvme", Files: true, NoDaemon: true})
+	require.NoError(t, rig.Build(t.Context()))
+	machine, err := rig.Start(context.WithoutCancel(t.Context()), p, rig.Config{Preset: "ebs-nvme", Files: true, NoDaemon: true})
 	require.NoError(t, err)
 	require.NoError(t, p.Copy(exe))
 	n := &node{prefix: p}
 	t.Cleanup(func() {
 		if t.Failed() {
 			n.log(t)
-			t.Log(rig.Requests())
+			t.Log(machine.Requests())
 		}
 	})
 	d.args = append(d.args, "--windows-host-process=true")

@@ -32,16 +32,15 @@ const workers = 16
 
 func main() {
 	preset := flag.String("preset", "default", "which `node` to emulate")
-	without := flag.String("without", "", "a `namespace` of WMI that the node does not have")
 	reboot := flag.String("reboot", "", "`file` whose appearance restarts the node")
 	files := flag.String("files", "", "`directory` for the files of volumes")
 	flag.Parse()
-	if err := run(context.Background(), *preset, *without, *reboot, *files); err != nil { //nolint:forbidigo // this is main
+	if err := run(context.Background(), *preset, *reboot, *files); err != nil { //nolint:forbidigo // this is main
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, preset, without, reboot, files string) error {
+func run(ctx context.Context, preset, reboot, files string) error {
 	model, err := devices.Model(preset)
 	if err != nil {
 		return err
@@ -64,7 +63,6 @@ func run(ctx context.Context, preset, without, reboot, files string) error {
 	defer wine.Close()
 	namespaces := wmi.Storage(node)
 	maps.Copy(namespaces, wmi.SMB(node))
-	delete(namespaces, without)
 	management := wmi.NewServer(namespaces, os.Stdout)
 	config := devices.Config{Node: node, Add: driver.Add, Wine: wine.Control, WMI: management, Log: os.Stdout}
 	if files != "" {

@@ -19,8 +19,6 @@ import (
 // Config says what a rig is to be.
 type Config struct {
 	Preset string // which node is emulated
-	// NodeServerFlags are further flags of the node server.
-	NodeServerFlags []string
 	// Files gives volumes directories for their files, so that they can be mounted. It needs a Wine that
 	// stores links.
 	Files bool
@@ -29,7 +27,7 @@ type Config struct {
 }
 
 func (c Config) flags() []string {
-	flags := append([]string{"-preset", c.Preset, "-reboot", rebootFile}, c.NodeServerFlags...)
+	flags := []string{"-preset", c.Preset, "-reboot", rebootFile}
 	if c.Files {
 		flags = append(flags, "-files", `C:\volumes`)
 	}

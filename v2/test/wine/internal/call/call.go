@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -23,11 +23,6 @@ import (
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
-	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
-	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
-	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	_ "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -62,10 +57,7 @@ func do(ctx context.Context, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	request, response, err := messages(method)
-	if err != nil {
-		return "", err
-	}
+	request, response := dynamicpb.NewMessage(method.Input()), dynamicpb.NewMessage(method.Output())
 	if body != "" {
 		if err := protojson.Unmarshal([]byte(body), request); err != nil {
 			return "", err
@@ -106,16 +98,4 @@ func find(name string) (protoreflect.MethodDescriptor, error) {
 		return nil, fmt.Errorf("%s is not a method", name)
 	}
 	return method, nil
-}
-
-func messages(method protoreflect.MethodDescriptor) (request, response proto.Message, err error) {
-	in, err := protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName())
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := protoregistry.GlobalTypes.FindMessageByName(method.Output().FullName())
-	if err != nil {
-		return nil, nil, err
-	}
-	return in.New().Interface(), out.New().Interface(), nil
 }

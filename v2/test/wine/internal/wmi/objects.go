@@ -36,34 +36,19 @@ func (l locator) get(_ context.Context, member string, args []any) (any, error) 
 			return nil, errInvalidNamespace
 		}
 		return services{l.server, path, namespace}, nil
-	case "security_":
-		return security{}, nil
 	default:
 		return nil, fault{errMemberNotFound}
 	}
 }
 
-// security is SWbemSecurity. The node is never asked by anybody but us.
+// security is SWbemSecurity, which the daemon writes and does not read. Only the daemon asks the node.
 type security struct{}
 
-func (security) get(_ context.Context, member string, _ []any) (any, error) {
-	switch member {
-	case "impersonationlevel", "authenticationlevel":
-		return int32(0), nil
-	default:
-		return nil, fault{errMemberNotFound}
-	}
+func (security) get(context.Context, string, []any) (any, error) {
+	return nil, fault{errMemberNotFound}
 }
 
-func (security) put(member string, value any) error {
-	switch _, number := value.(int32); {
-	case member != "impersonationlevel" && member != "authenticationlevel":
-		return fault{errMemberNotFound}
-	case !number:
-		return fault{errTypeMismatch}
-	}
-	return nil
-}
+func (security) put(string, any) error { return nil }
 
 // services is SWbemServices, a connection to a namespace.
 type services struct {
