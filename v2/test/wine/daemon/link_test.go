@@ -48,24 +48,9 @@ func loseVolume() error {
 
 // makeLink makes a directory that is a link.
 func makeLink(path string, point win.ReparsePoint) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	return turnInto(path, point)
-}
-
-// turnInto makes an empty directory a link in place.
-func turnInto(path string, point win.ReparsePoint) error {
-	data, err := winlayout.EncodeReparsePoint(point)
-	if err != nil {
-		return err
-	}
-	return controlLink(path, windows.FSCTL_SET_REPARSE_POINT, data)
-}
-
-func controlLink(path string, code uint32, data []byte) error {
-	name, err := windows.UTF16PtrFromString(path)
-	if err != nil {
+	data, encodeErr := winlayout.EncodeReparsePoint(point)
+	name, nameErr := windows.UTF16PtrFromString(path)
+	if err := errors.Join(encodeErr, nameErr, os.MkdirAll(path, 0o700)); err != nil {
 		return err
 	}
 	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
@@ -75,8 +60,8 @@ func controlLink(path string, code uint32, data []byte) error {
 	}
 	defer windows.CloseHandle(handle)
 	var n uint32
-	if err := windows.DeviceIoControl(handle, code, unsafe.SliceData(data), uint32(len(data)), nil, 0, &n, nil); err != nil {
-		return &fs.PathError{Op: "change link", Path: path, Err: err}
+	if err := windows.DeviceIoControl(handle, windows.FSCTL_SET_REPARSE_POINT, unsafe.SliceData(data), uint32(len(data)), nil, 0, &n, nil); err != nil {
+		return &fs.PathError{Op: "make link", Path: path, Err: err}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"syscall"
@@ -99,20 +98,11 @@ func serve(answer func(Request) Reply) error {
 		if err != nil {
 			return fmt.Errorf("wait for requests: %w", err)
 		}
-		request, err := decodeRequest(out[:n])
-		if err != nil {
-			return err
-		}
-		in = answer(request).encode()
+		in = answer(decodeRequest(out[:n])).encode()
 	}
 }
 
-var errShort = errors.New("the driver's request is too short")
-
-func decodeRequest(b []byte) (Request, error) {
-	if len(b) < requestSize {
-		return Request{}, errShort
-	}
+func decodeRequest(b []byte) Request {
 	return Request{
 		ID:       binary.LittleEndian.Uint64(b[requestID:]),
 		Device:   binary.LittleEndian.Uint32(b[requestDevice:]),
@@ -121,7 +111,7 @@ func decodeRequest(b []byte) (Request, error) {
 		Room:     int(binary.LittleEndian.Uint32(b[requestRoom:])),
 		Offset:   int64(binary.LittleEndian.Uint64(b[requestOffset:])),
 		Data:     slices.Clone(b[requestSize:]),
-	}, nil
+	}
 }
 
 // encode builds a struct add with the names behind it.

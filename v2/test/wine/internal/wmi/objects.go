@@ -8,29 +8,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// argument returns an argument, which must be there.
-func argument[T any](args []any, i int) (T, error) {
-	var none T
-	if i >= len(args) {
-		return none, fault{errBadParamCount}
-	}
-	value, ok := args[i].(T)
-	if !ok {
-		return none, fault{errTypeMismatch}
-	}
-	return value, nil
-}
-
 // locator is SWbemLocator.
 type locator struct{ server *Server }
 
 func (l locator) get(_ context.Context, member string, args []any) (any, error) {
 	switch member {
 	case "connectserver": // Server, Namespace
-		path, err := argument[string](args, 1)
-		if err != nil {
-			return nil, err
-		}
+		path := args[1].(string)
 		path, namespace, ok := lookup(l.server.namespaces, path)
 		if !ok {
 			return nil, errInvalidNamespace
@@ -60,20 +44,14 @@ type services struct {
 func (s services) get(ctx context.Context, member string, args []any) (any, error) {
 	switch member {
 	case "get":
-		path, err := argument[string](args, 0)
-		if err != nil {
-			return nil, err
-		}
+		path := args[0].(string)
 		name, class, ok := lookup(s.namespace, path)
 		if !ok {
 			return nil, winerr.WMINotFound
 		}
 		return wbemObject{server: s.server, path: s.path + ":" + name, class: class}, nil
 	case "execquery":
-		text, err := argument[string](args, 0)
-		if err != nil {
-			return nil, err
-		}
+		text := args[0].(string)
 		s.server.logf("%s: %s", s.path, text)
 		return s.query(ctx, text)
 	case "security_":
@@ -116,10 +94,7 @@ func (s objectSet) get(_ context.Context, member string, args []any) (any, error
 	case "count":
 		return int32(len(s)), nil
 	case "itemindex":
-		i, err := argument[int32](args, 0)
-		if err != nil {
-			return nil, err
-		}
+		i := args[0].(int32)
 		if i < 0 || int(i) >= len(s) {
 			return nil, winerr.WMINotFound
 		}
@@ -156,20 +131,14 @@ func (o wbemObject) get(ctx context.Context, member string, args []any) (any, er
 
 // execute calls a method, with the object that has its parameters if there are any.
 func (o wbemObject) execute(ctx context.Context, args []any) (object, error) {
-	name, err := argument[string](args, 0)
-	if err != nil {
-		return nil, err
-	}
+	name := args[0].(string)
 	name, method, ok := lookup(o.class.Methods, name)
 	if !ok {
 		return nil, errInvalidMethod
 	}
 	in := Values{}
 	if len(args) > 1 {
-		parameters, err := argument[wbemObject](args, 1)
-		if err != nil {
-			return nil, err
-		}
+		parameters := args[1].(wbemObject)
 		for name, value := range parameters.values {
 			if value != nil {
 				in[name] = value
@@ -195,10 +164,7 @@ func (s methodSet) get(_ context.Context, member string, args []any) (any, error
 	if member != "item" {
 		return nil, fault{errMemberNotFound}
 	}
-	name, err := argument[string](args, 0)
-	if err != nil {
-		return nil, err
-	}
+	name := args[0].(string)
 	name, method, ok := lookup(s.of.class.Methods, name)
 	if !ok {
 		return nil, winerr.WMINotFound
@@ -234,10 +200,7 @@ func (s propertySet) get(_ context.Context, member string, args []any) (any, err
 	if member != "item" {
 		return nil, fault{errMemberNotFound}
 	}
-	name, err := argument[string](args, 0)
-	if err != nil {
-		return nil, err
-	}
+	name := args[0].(string)
 	name, _, ok := lookup(s, name)
 	if !ok {
 		return nil, winerr.WMINotFound

@@ -82,9 +82,6 @@ func (s *Server) Answer(ctx context.Context, message []byte) ([]byte, error) {
 		for i := range args {
 			args[i] = r.value(s)
 		}
-		if r.failed {
-			return nil, winerr.InvalidParameter
-		}
 		result, err := s.invoke(ctx, s.find(number), flags, strings.ToLower(member), args)
 		return s.encode(result, err), nil
 	default:

@@ -46,8 +46,6 @@ type Method struct {
 const (
 	errException        winerr.Code = 0x80020009 // DISP_E_EXCEPTION
 	errMemberNotFound   winerr.Code = 0x80020003 // DISP_E_MEMBERNOTFOUND
-	errTypeMismatch     winerr.Code = 0x80020005 // DISP_E_TYPEMISMATCH
-	errBadParamCount    winerr.Code = 0x8002000E // DISP_E_BADPARAMCOUNT
 	errObjectGone       winerr.Code = 0x80010108 // RPC_E_DISCONNECTED
 	errWbemFailed       winerr.Code = 0x80041001 // WBEM_E_FAILED
 	errInvalidNamespace winerr.Code = 0x8004100E // WBEM_E_INVALID_NAMESPACE
