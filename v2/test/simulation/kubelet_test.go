@@ -119,10 +119,7 @@ func (r *run) persist(v *volume, verb string, attempts int, do func(verbs, conte
 
 // until tries a verb until it succeeds.
 func (r *run) until(v *volume, verb string, do func(verbs, context.Context, *volume) error) {
-	for !r.persist(v, verb, 100, do) {
-		if r.over() {
-			return
-		}
+	if !r.persist(v, verb, 100, do) && !r.over() {
 		r.step(verb+" "+v.name+" does not succeed", func() {
 			r.fail(invariant4, "%s %s does not succeed in 100 attempts; its disk: %s", verb, v.name, r.diskStates()[v.serial])
 		})

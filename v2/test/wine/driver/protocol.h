@@ -1,6 +1,6 @@
 /*
  * How the driver and the node server talk, through control codes of \\.\WinsimControl.
- * The Go side of it is package exchange; TestLayout there compares the two.
+ * The Go side of it is package exchange, which must have the same layout.
  *
  * All numbers are little-endian. Structures have no padding.
  */
