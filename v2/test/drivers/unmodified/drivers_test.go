@@ -81,6 +81,19 @@ func (n *node) unstage(ctx context.Context, v volume, p paths) error {
 	return err
 }
 
+func (n *node) publish(ctx context.Context, v volume, p paths) error {
+	_, err := n.csi.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+		VolumeId: v.id, StagingTargetPath: p.stage, TargetPath: p.target, VolumeCapability: capability,
+		PublishContext: v.publishContext, VolumeContext: v.volumeContext, Secrets: v.secrets,
+	})
+	return err
+}
+
+func (n *node) unpublish(ctx context.Context, v volume, p paths) error {
+	_, err := n.csi.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: p.target})
+	return err
+}
+
 // life takes a volume through its life, each change twice, since the kubelet repeats calls.
 func life(t *testing.T, d *driver, exe string, versions api) []string {
 	t.Helper()
@@ -105,22 +118,11 @@ func life(t *testing.T, d *driver, exe string, versions api) []string {
 			}
 			return err
 		}
-		publish := func(ctx context.Context) error {
-			_, err := n.csi.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: p.stage, TargetPath: p.target, VolumeCapability: capability,
-				PublishContext: v.publishContext, VolumeContext: v.volumeContext, Secrets: v.secrets,
-			})
-			return err
-		}
 		expand := func(ctx context.Context) error {
 			_, err := n.csi.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 				VolumeId: v.id, VolumePath: p.target, StagingTargetPath: p.stage, VolumeCapability: capability,
 				CapacityRange: &csi.CapacityRange{RequiredBytes: grownSize},
 			})
-			return err
-		}
-		unpublish := func(ctx context.Context) error {
-			_, err := n.csi.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: p.target})
 			return err
 		}
 		c := calls{}
@@ -144,7 +146,7 @@ func life(t *testing.T, d *driver, exe string, versions api) []string {
 			c.make(t, "NodeStageVolume", codes.OK, func(ctx context.Context) error { return n.stage(ctx, v, p) })
 		}
 		for range 2 {
-			c.make(t, "NodePublishVolume", codes.OK, publish)
+			c.make(t, "NodePublishVolume", codes.OK, func(ctx context.Context) error { return n.publish(ctx, v, p) })
 		}
 		c.make(t, "NodeGetVolumeStats", codes.OK, stats)
 		if d.disk != nil {
@@ -156,7 +158,7 @@ func life(t *testing.T, d *driver, exe string, versions api) []string {
 		c.make(t, "NodeGetVolumeStats", codes.OK, stats)
 		during, linked := n.state(t), n.linked(p.stage)
 		for range 2 {
-			c.make(t, "NodeUnpublishVolume", codes.OK, unpublish)
+			c.make(t, "NodeUnpublishVolume", codes.OK, func(ctx context.Context) error { return n.unpublish(ctx, v, p) })
 		}
 		for range 2 {
 			c.make(t, "NodeUnstageVolume", codes.OK, func(ctx context.Context) error { return n.unstage(ctx, v, p) })

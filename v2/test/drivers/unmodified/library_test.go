@@ -55,12 +55,7 @@ func TestLibrary(t *testing.T) {
 		c.make(t, "NodeStageVolume", codes.OK, func(ctx context.Context) error { return n.stage(ctx, v, paths) })
 	}
 	for range 2 {
-		c.make(t, "NodePublishVolume", codes.OK, func(ctx context.Context) error {
-			_, err := n.csi.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
-				VolumeId: v.id, StagingTargetPath: paths.stage, TargetPath: paths.target, VolumeCapability: capability, PublishContext: v.publishContext,
-			})
-			return err
-		})
+		c.make(t, "NodePublishVolume", codes.OK, func(ctx context.Context) error { return n.publish(ctx, v, paths) })
 	}
 	// A pod writes, and the file is on the volume.
 	if _, err := p.Run(t.Context(), "cmd", "/c", `echo data>`+paths.target+`\file`); err != nil {
@@ -74,10 +69,7 @@ func TestLibrary(t *testing.T) {
 		return err
 	})
 	for range 2 {
-		c.make(t, "NodeUnpublishVolume", codes.OK, func(ctx context.Context) error {
-			_, err := n.csi.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: paths.target})
-			return err
-		})
+		c.make(t, "NodeUnpublishVolume", codes.OK, func(ctx context.Context) error { return n.unpublish(ctx, v, paths) })
 	}
 	for range 2 {
 		c.make(t, "NodeUnstageVolume", codes.OK, func(ctx context.Context) error { return n.unstage(ctx, v, paths) })
