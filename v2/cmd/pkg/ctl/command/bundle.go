@@ -54,9 +54,6 @@ runs in a container, pass --log-file and --metrics-address.`,
   csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error { return a.writeBundle(ctx, s, o) })
 	c.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write, or - for standard output (default: csi-proxy-support-HOST-TIME.zip in this directory)")
-	_ = c.RegisterFlagCompletionFunc("file", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return []cobra.Completion{"zip"}, cobra.ShellCompDirectiveFilterFileExt
-	})
 	c.Flags().BoolVar(&o.force, "force", false, "replace the file if it exists")
 	c.Flags().StringVar(&o.logFile, "log-file", "", "log file of the daemon (default: the one in the service's command line)")
 	c.Flags().StringVar(&o.metrics, "metrics-address", "", "address of the daemon's metrics, such as 127.0.0.1:9761 (default: the one in the service's command line)")

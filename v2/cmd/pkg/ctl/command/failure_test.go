@@ -259,9 +259,6 @@ func TestRun_OlderServer(t *testing.T) {
 	n := startNode(t, winsim.Default(), "disk/v1beta3", "volume/v1", "filesystem/v1beta2", "smb/v1beta2")
 	n.expect(t, "online", "disk", "state", "1")
 	n.expect(t, "false", "fs", "is-link", `C:\var\lib\kubelet`)
-	if r := run(t.Context(), n.dir, "", "node"); r.code != command.ExitOK || !strings.Contains(r.out, "disk 0  63.9 GiB") || strings.Contains(r.out, "volumes:") {
-		t.Errorf("got %+v", r)
-	}
 	for _, c := range []struct{ args, want string }{{`volume closest C:\var`, "volume-v2alpha1"}, {`fs rm-contents C:\var --yes`, "filesystem-v2alpha1"}, {"system bios", "system-v1alpha1"}} {
 		if r := run(t.Context(), n.dir, "", strings.Fields(c.args)...); r.code != command.ExitUnreachable || !strings.Contains(r.err, c.want) {
 			t.Errorf("%s: got %+v", c.args, r)
@@ -273,9 +270,9 @@ func TestRun_OlderServer(t *testing.T) {
 func TestSMB_NoInspector(t *testing.T) {
 	n := startNode(t, winsim.Default(), "smb/v1")
 	for args, want := range map[string]string{
-		`smb map \\files\data --user csi --password-stdin`:         "mapped; if it was mapped before, the password was not checked (not known: the group system does not answer)",
+		`smb map \\files\data --user csi --password-stdin`:         "mapped; if it was mapped before, which the server does not say, the password was not checked",
 		`smb map \\files\data --user csi --password-stdin -o json`: `"wasMapped": null`,
-		`smb unmap \\files\none`:                                   "unmapped, unless a link uses it (not known: the group system does not answer)",
+		`smb unmap \\files\none`:                                   "unmapped, unless a link uses it, which the server does not say",
 		`smb unmap \\files\none -o json`:                           `"done": "unknown"`,
 	} {
 		if r := run(t.Context(), n.dir, "csi-Pa55\n", strings.Fields(args)...); r.code != command.ExitOK || !strings.Contains(r.out, want) {

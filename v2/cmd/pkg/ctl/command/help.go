@@ -24,16 +24,5 @@ func (a *app) help() *cobra.Command {
 		target.InitDefaultHelpFlag() // cobra adds it only when the command runs
 		return target.Help()
 	}
-	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		var names []cobra.Completion
-		if found, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
-			for _, child := range found.Commands() {
-				if child.IsAvailableCommand() {
-					names = append(names, cobra.CompletionWithDesc(child.Name(), child.Short))
-				}
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 	return c
 }

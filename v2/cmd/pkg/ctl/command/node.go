@@ -89,8 +89,7 @@ Windows' status of a share stays ok when its server is gone or the password has 
 daemon opens one share of each server that pods use every minute, and the problems say what it
 found; 'csi-proxyctl smb list --ask' opens all of them now.
 
-The information comes from the server's inspector. If the server has none, it comes from
-the published API; a note then says what is missing, and --path shows the volume of a path.
+This needs the csi-proxy of this project, with the groups system, disk and volume.
 On a terminal, long paths and ids are shortened; -o wide shows them in full.
 
 -o html writes one web page with everything, which needs no network.`,

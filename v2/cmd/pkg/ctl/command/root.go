@@ -80,6 +80,7 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
 	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml, name; html of node")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(output.Formats(), cobra.ShellCompDirectiveNoFileComp))
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
 	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
@@ -105,7 +106,6 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it
-	a.registerCompletions(root)
 	suggestNames(root)
 	return root
 }
@@ -145,6 +145,7 @@ func (a *app) leaf(p page, arguments int, run runner) *cobra.Command {
 func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 	c := p.command()
 	c.Use += " [flags]"
+	c.ValidArgsFunction = cobra.NoFileCompletions // files of this machine are not what commands take
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if len(args) != arguments {

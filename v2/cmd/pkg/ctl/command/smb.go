@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -145,14 +144,9 @@ command says so.`,
 	return c
 }
 
-// lookTime is how long mapShare waits to learn whether a share is mapped.
-const lookTime = 10 * time.Second
-
 // mapShare looks for a mapping first, because the server does not say that it has used one.
 func (s *session) mapShare(ctx context.Context, request *smbv1.NewSmbGlobalMappingRequest) error {
-	limited, cancel := context.WithTimeout(ctx, lookTime)
-	before, unknown, err := s.source.Share(limited, request.GetRemotePath())
-	cancel()
+	before, known, err := s.source.Share(ctx, request.GetRemotePath())
 	if err != nil && !errors.Is(err, fs.ErrInvalid) { // the server refuses such a path
 		return err
 	}
@@ -167,12 +161,12 @@ func (s *session) mapShare(ctx context.Context, request *smbv1.NewSmbGlobalMappi
 	text := "mapped"
 	was := before != nil
 	switch {
-	case unknown != "":
-		text = "mapped; if it was mapped before, the password was not checked (not known: " + unknown + ")"
+	case !known:
+		text = "mapped; if it was mapped before, which the server does not say, the password was not checked"
 	case was:
 		text = "was mapped already; the password was not checked unless the mapping was broken"
 	}
-	if unknown == "" {
+	if known {
 		result.WasMapped = &was
 	}
 	return s.Value(result, func() string { return result.Object + ": " + text + "\n" })
@@ -180,10 +174,7 @@ func (s *session) mapShare(ctx context.Context, request *smbv1.NewSmbGlobalMappi
 
 // unmapped says what became of a mapping after its removal was asked for.
 func (s *session) unmapped(ctx context.Context, remote string) error {
-	after, unknown, err := s.source.Share(ctx, remote)
-	if err != nil { // the removal has not failed
-		unknown = inventory.Reason(err)
-	}
+	after, known, err := s.source.Share(ctx, remote)
 	result := struct {
 		Object string   `json:"object"`
 		Done   string   `json:"done"` // unmapped, kept or unknown
@@ -191,9 +182,9 @@ func (s *session) unmapped(ctx context.Context, remote string) error {
 	}{Object: remote, Done: "unmapped", UsedBy: []string{}}
 	text := "unmapped"
 	switch {
-	case unknown != "":
+	case err != nil || !known: // the removal has not failed
 		result.Done = "unknown"
-		text = "unmapped, unless a link uses it (not known: " + unknown + ")"
+		text = "unmapped, unless a link uses it, which the server does not say"
 	case after != nil && len(after.GetLinks()) > 0:
 		result.Done, result.UsedBy = "kept", after.GetLinks()
 		text = "kept: used by " + output.Printable(strings.Join(after.GetLinks(), ", ")) + ", and goes with the last of them"

@@ -154,6 +154,7 @@ func listVolumes(s *session, node inventory.Node, err error) error {
 	if err := s.list(inventory.Objects(node, node.GetVolumes()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
+	s.warnOf(node.About(problem.Node), problem.Unseen)
 	for _, p := range node.Problems { // of the volumes, and of what keeps them from answering
 		if slices.ContainsFunc(node.GetVolumes(), func(v *extensionv1.Volume) bool {
 			return p.Object == problem.Object{Type: problem.Volume, ID: v.GetId()} || slices.Contains(p.Affects, v.GetId())

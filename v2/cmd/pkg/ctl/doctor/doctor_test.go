@@ -403,11 +403,7 @@ func (i inspector) DescribeNode(context.Context, *extensionv1.DescribeNodeReques
 // TestStorage_NotChecked: if the daemon answers and its inspector does not, something was not checked, and doctor
 // says so.
 func TestStorage_NotChecked(t *testing.T) {
-	for code, want := range map[codes.Code]string{
-		codes.Unavailable:       "error storage: the inspector failed: ",
-		codes.ResourceExhausted: "error storage: the inspector failed: ",
-		codes.DeadlineExceeded:  "error storage: the inspector did not answer in time: ",
-	} {
+	for _, code := range []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.DeadlineExceeded} {
 		dir := serveNode(t, "disk", "volume", "filesystem", "smb", "iscsi")
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})})
 		require.NoError(t, err)
@@ -419,8 +415,8 @@ func TestStorage_NotChecked(t *testing.T) {
 		extensionv1.RegisterInspectorServer(server, inspector{code: code})
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(server.Stop)
-		if text, bad := results(t, at(t, dir)); !bad || !strings.Contains(text, want) {
-			t.Errorf("%s: got\n%s\nwant %s", code, text, want)
+		if text, bad := results(t, at(t, dir)); !bad || !strings.Contains(text, "error storage: not checked: ") {
+			t.Errorf("%s: got\n%s", code, text)
 		}
 	}
 }
@@ -431,10 +427,10 @@ func TestStorage_NotSeen(t *testing.T) {
 		groups []string
 		want   string
 	}{
-		"no inspector":  {[]string{"disk", "volume", "filesystem", "smb", "iscsi"}, "info storage: not checked: the group system does not answer: "},
+		"no inspector":  {[]string{"disk", "volume", "filesystem", "smb", "iscsi"}, "info storage: not checked: the system group does not answer"},
 		"no filesystem": {[]string{"disk", "volume", "system", "smb", "iscsi"}, "info storage: not checked: the server does not report stale mounts and links: "},
 		"no shares":     {[]string{"disk", "volume", "system", "filesystem"}, "info storage: not checked: the server does not report shares, iSCSI sessions: "},
-		"no disks":      {[]string{"volume", "system", "filesystem"}, "info storage: not checked: the disk group does not answer"},
+		"no disks":      {[]string{"volume", "system", "filesystem"}, "info storage: not checked: describe node: this needs the csi-proxy of this project"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := at(t, serveModel(t, winsim.Default(), c.groups...))

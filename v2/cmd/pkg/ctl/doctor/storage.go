@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
@@ -19,7 +22,10 @@ func (d examination) storage(ctx context.Context, r *results) {
 	const check = "storage"
 	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx, nil)
 	switch {
-	case d.skipped(r, check, "", "disk", err):
+	case d.skipped(r, check, "", "system", err):
+		return
+	case status.Code(err) == codes.Unimplemented:
+		r.skip(check, "not checked: %s", status.Convert(err).Message())
 		return
 	case err != nil:
 		r.add(Error, check, "read the daemon's log", "not checked: %s", inventory.Reason(err))
@@ -29,7 +35,7 @@ func (d examination) storage(ctx context.Context, r *results) {
 	rootAccess(node, r)
 	bad := 0
 	for _, p := range node.Problems {
-		if expected := d.serve("system", "disk", "volume") && (node.GetVersion() == "" || d.serve("filesystem", "smb", "iscsi")); p.Kind == problem.Unseen && !expected {
+		if p.Kind == problem.Unseen && !d.serve("filesystem", "smb", "iscsi") {
 			r.skip(check, "not checked: %s", p.Text)
 			continue
 		}

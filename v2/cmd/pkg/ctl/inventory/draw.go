@@ -242,8 +242,6 @@ func (c canvas) disk(d *extensionv1.Disk) output.Branch {
 		line = append(line, output.Cell{Text: "blank", Style: output.Faint})
 	case style != "":
 		line = append(line, output.Cell{Text: style})
-	case d.Online != nil && len(d.GetPartitions()) == 0: // from the API
-		line = append(line, output.Cell{Text: "no volume", Style: output.Faint})
 	}
 	if d.GetSystem() {
 		line = append(line, output.Cell{Text: "Windows"})
@@ -303,13 +301,7 @@ func (c canvas) partitions(all []*extensionv1.Partition) []string {
 	rows := make([][]output.Cell, len(all))
 	var widths [4]int
 	for i, p := range all {
-		row := []output.Cell{{Text: "partition ?"}, {}, {Text: p.GetType()}, {}}
-		if p.GetNumber() > 0 {
-			row[0].Text = fmt.Sprintf("partition %d", p.GetNumber())
-		}
-		if p.GetSizeBytes() > 0 { // otherwise it is from the API
-			row[1].Text = output.Size(p.GetSizeBytes())
-		}
+		row := []output.Cell{{Text: fmt.Sprintf("partition %d", p.GetNumber())}, {Text: output.Size(p.GetSizeBytes())}, {Text: p.GetType()}, {}}
 		if v := c.node.Volume(p.GetVolumeId()); v != nil {
 			row[3] = content(v)
 		}
@@ -333,7 +325,7 @@ func (c canvas) partitions(all []*extensionv1.Partition) []string {
 			}
 		}
 		if v := c.node.Volume(all[i].GetVolumeId()); v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
-			parts = append(parts, c.usage(v, all[i].GetSizeBytes() == 0))
+			parts = append(parts, c.usage(v, false))
 		}
 		lines[i] = strings.TrimRight(strings.Join(parts, gap), " ")
 	}

@@ -3,52 +3,29 @@ package inventory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 )
 
-const inspectorGroup = "system"
+// inspectTimeout is more than the inspector's own limit, and that of a look it waits for.
+const inspectTimeout = 10 * time.Second
 
-// maxInspectorTimeout is more than the inspector's own limit, and that of a look it waits for.
-const maxInspectorTimeout = 10 * time.Second
-
-// inspectorTimeout returns three quarters of the remaining time, so that the API can still be
-// asked if the inspector does not answer.
-func inspectorTimeout(ctx context.Context) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return maxInspectorTimeout
-	}
-	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
-}
-
-const noInspector = "the server has no inspector, or does not serve the groups disk and volume"
-
-// inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
-// API.
-func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (response *extensionv1.Node, missing string, err error) {
-	limited, cancel := context.WithTimeout(ctx, inspectorTimeout(ctx))
+// inspect asks the inspector, which the original does not have.
+func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
+	limited, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	response = &extensionv1.Node{}
-	err = s.Client.Private(limited, inspectorGroup, extensionv1.Inspector_DescribeNode_FullMethodName, request, response)
-	unreachable := (*endpoint.UnreachableError)(nil)
+	response := &extensionv1.Node{}
+	err := s.Client.Private(limited, "system", extensionv1.Inspector_DescribeNode_FullMethodName, request, response)
 	switch {
-	case err == nil:
-		return response, "", nil
-	case ctx.Err() != nil, errors.As(err, &unreachable) && unreachable.Ended:
-		return nil, "", err
-	case limited.Err() != nil, status.Code(err) == codes.DeadlineExceeded, status.Code(err) == codes.Canceled: // the server may notice first
-		return nil, "the inspector did not answer in time", nil
-	case unreachable != nil:
-		return nil, "the group " + inspectorGroup + " does not answer", nil
+	case ctx.Err() == nil && limited.Err() != nil && !errors.Is(err, context.Canceled):
+		return nil, fmt.Errorf("describe node: the server did not answer within %s; run 'csi-proxyctl doctor', and read the daemon's log", inspectTimeout)
 	case status.Code(err) == codes.Unimplemented:
-		return nil, noInspector, nil
-	default:
-		return nil, "the inspector failed: " + Reason(err), nil
+		return nil, status.Error(codes.Unimplemented, "describe node: this needs the csi-proxy of this project with the groups system, disk and volume; 'csi-proxyctl doctor' and the commands that make one call work with every csi-proxy")
 	}
+	return response, err
 }

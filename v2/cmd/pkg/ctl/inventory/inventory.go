@@ -1,8 +1,5 @@
 // Package inventory collects the storage of a node: disks, partitions and volumes, their
-// mounts, and problems.
-//
-// Our server has an inspector, which returns all of it in one call. For other servers the
-// package uses the published API, which has less; a problem says so.
+// mounts, and problems. The inspector of our server returns all of it in one call.
 package inventory
 
 import (
@@ -19,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
@@ -147,17 +145,12 @@ type Source struct {
 	Client *call.Client
 	Host   string // name of the machine
 	Now    func() time.Time
-
-	diskLimit time.Duration // of the API; 0 means none: that of the original takes seconds for a healthy disk
 }
-
-// apiLimit is how long a disk may delay the API of our server.
-const apiLimit = 4 * time.Second
 
 // serialLimit is how long the serial number may take, which is only a name.
 const serialLimit = 2 * time.Second
 
-// Node describes the whole node and the given paths. It fails only if it cannot list the disks.
+// Node describes the whole node and the given paths. It fails only if the server does not describe it.
 func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
 	var node Node
 	var bios systemv1alpha1.GetBIOSSerialNumberResponse
@@ -196,22 +189,11 @@ func (n *Node) saysUnreachable(err error) bool {
 	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Problems, func(p Problem) bool { return p.Kind == problem.Unseen })
 }
 
-// describe asks the inspector, or the API if there is none.
+// describe asks the inspector, and says what the server does not report.
 func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeRequest) (Node, error) {
-	sent, missing, err := s.inspect(ctx, request)
+	sent, err := s.inspect(ctx, request)
 	if err != nil {
 		return Node{}, err
-	}
-	if sent == nil {
-		if missing != noInspector {
-			s.diskLimit = apiLimit
-		}
-		if sent, err = s.fromAPI(ctx); err != nil {
-			return Node{}, err
-		}
-		node := s.newNode(sent)
-		node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
-		return node, nil
 	}
 	node := s.newNode(sent)
 	var groups, hidden []string
@@ -236,18 +218,13 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 	return node, nil
 }
 
-// Disks describes the disks, and who uses them. Their volumes may be missing.
+// Disks describes the disks, and who uses them.
 func (s Source) Disks(ctx context.Context) (Node, error) {
-	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
-	if err == nil && sent == nil {
-		sent = &extensionv1.Node{}
-		sent.Disks, err = s.disksFromAPI(ctx)
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if err == nil {
+		err = node.listed(len(node.GetDisks()), "its disks")
 	}
-	if err != nil {
-		return Node{}, err
-	}
-	node := s.newNode(sent)
-	return node, node.listed(len(node.GetDisks()), "its disks")
+	return node, err
 }
 
 // listed fails if Windows did not list something: that is not the same as that there is none.
@@ -269,25 +246,26 @@ func (s Source) newNode(sent *extensionv1.Node) Node {
 }
 
 // Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
-// the server does not report, unknown says why.
-func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, unknown string, err error) {
+// the server does not report, known is false.
+func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, known bool, err error) {
 	remote, err := unc.Parse("look for SMB mapping", remotePath)
 	if err != nil {
-		return nil, "", err
+		return nil, false, err
 	}
-	sent, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
-	if err != nil || sent == nil {
-		return nil, unknown, err
+	sent, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
+	gone := (*endpoint.UnreachableError)(nil)
+	switch {
+	case ctx.Err() != nil, errors.As(err, &gone) && gone.Ended:
+		return nil, false, err
+	case err != nil:
+		return nil, false, nil
 	}
 	for _, share := range sent.GetShares() {
 		if strings.EqualFold(share.GetRemote(), remote.Share()) {
-			return share, "", nil
+			return share, true, nil
 		}
 	}
-	if !sent.GetSharesListed() {
-		return nil, "the server does not report which shares are mapped", nil
-	}
-	return nil, "", nil
+	return nil, sent.GetSharesListed(), nil
 }
 
 // Shares describes the shares that are mapped, and those that links need. It fails if the server does not
@@ -333,32 +311,35 @@ func (s Source) Check(ctx context.Context, id string) (Node, error) {
 	return s.newNode(sent), err
 }
 
-// VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
+// VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition. Without an inspector only
+// their ids are known, and a problem says so.
 func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, error) {
-	ids, err := s.VolumeIDs(ctx, disk, partition)
-	if err != nil {
+	var list volumev2alpha1.ListVolumesOnDiskResponse
+	request := &volumev2alpha1.ListVolumesOnDiskRequest{DiskNumber: disk, PartitionNumber: partition}
+	if err := s.Client.Do(ctx, "volume", "ListVolumesOnDisk", request, &list); err != nil {
 		return Node{}, err
 	}
-	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
-	if err != nil {
-		return Node{}, err
+	sent, inspectErr := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true})
+	if ctx.Err() != nil {
+		return Node{}, inspectErr
 	}
-	if sent == nil {
-		found := &extensionv1.Disk{Number: &disk}
-		sent = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: s.addVolumes(ctx, found, ids)}
+	if inspectErr != nil {
+		sent = &extensionv1.Node{}
 	}
-	volumes := make([]*extensionv1.Volume, 0, len(ids))
-	for _, id := range ids {
+	volumes := make([]*extensionv1.Volume, 0, len(list.GetVolumeIds()))
+	for _, id := range list.GetVolumeIds() {
 		v := Node{Node: sent}.Volume(id)
-		if v == nil { // it is new
-			v = s.volume(ctx, id)
-			v.Disks, v.Partition = []uint32{disk}, partition
+		if v == nil { // it is new, or nothing else is known
+			v = &extensionv1.Volume{Id: id, Disks: []uint32{disk}, Partition: partition}
 			sent.Volumes = append(sent.Volumes, v)
 		}
 		volumes = append(volumes, v)
 	}
 	node := s.newNode(sent)
 	node.Volumes = volumes
+	if inspectErr != nil {
+		node.unseen("only the ids of volumes are known: " + Reason(inspectErr))
+	}
 	return node, nil
 }
 

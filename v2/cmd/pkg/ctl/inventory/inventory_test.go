@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
@@ -175,15 +178,6 @@ func TestNode_Draw(t *testing.T) {
 	}
 }
 
-// withoutInspector serves a node like a server without an inspector.
-func withoutInspector(t *testing.T, node *winsim.Node) string {
-	t.Helper()
-	dir := serve.SocketDir(t)
-	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "filesystem"}}})
-	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"system"}}}) // without disk and volume it has no inspector
-	return dir
-}
-
 // withInspector serves a node like the daemon.
 func withInspector(t *testing.T, node *winsim.Node) string {
 	t.Helper()
@@ -192,32 +186,22 @@ func withInspector(t *testing.T, node *winsim.Node) string {
 	return dir
 }
 
-// sources are both ways to learn of a node.
-var sources = map[string]func(*testing.T, *winsim.Node) string{"inspector": withInspector, "API": withoutInspector}
-
-// TestNode_Fallback: without an inspector the API is asked, and one problem says what is
-// missing.
-func TestNode_Fallback(t *testing.T) {
-	for name := range models {
-		t.Run(name, func(t *testing.T) {
-			dir := withoutInspector(t, newNode(t, name))
-			got := draw(t, source(t, dir), 80)
-			golden(t, "api-"+name, got)
-			if !strings.Contains(got, "are not visible") || strings.Count(got, "the server has no inspector") != 1 {
-				t.Error("want one problem about the missing inspector")
-			}
-		})
-	}
-}
-
-// TestNode_NoSystemGroup: without the group system, disks and volumes are shown.
-func TestNode_NoSystemGroup(t *testing.T) {
+// TestNode_NoInspector: one sentence says what is missing; the volumes of a disk can be listed all the same.
+func TestNode_NoInspector(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume"}}})
-	node, err := source(t, dir).Node(t.Context(), nil)
+	if _, err := source(t, dir).Node(t.Context(), nil); !errors.As(err, new(*endpoint.UnreachableError)) || !strings.Contains(err.Error(), "csi-proxyctl doctor") {
+		t.Errorf("without the group system: %v", err)
+	}
+	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"system"}}}) // without disk and volume it has no inspector
+	s := source(t, dir)
+	if _, err := s.Node(t.Context(), nil); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "this needs the csi-proxy of this project") {
+		t.Errorf("without an inspector: %v", err)
+	}
+	found, err := s.VolumesOn(t.Context(), 1, 2)
 	require.NoError(t, err)
-	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != problem.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
-		t.Errorf("%d disks, problems %+v", len(node.Disks), node.Problems)
+	if all := found.GetVolumes(); len(all) != 1 || all[0].GetId() != `\\?\Volume{`+id(1)+`}\` || found.Problems[0].Kind != problem.Unseen {
+		t.Errorf("volumes %v, problems %+v", all, found.Problems)
 	}
 }
 
@@ -232,19 +216,6 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 	}
 }
 
-// TestNode_SameReasonOnce: a problem that all disks share appears once.
-func TestNode_SameReasonOnce(t *testing.T) {
-	dir := serve.SocketDir(t)
-	serve.StartWith(t, newNode(t, "lagging"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk"}}})
-	got := draw(t, source(t, dir), 0)
-	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v1"}))+": no such "); n != 1 {
-		t.Errorf("the problem appears %d times:\n%s", n, got)
-	}
-	if !strings.Contains(got, "! will hurt: disk 0, disk 1, disk 2, ") {
-		t.Errorf("the problem does not name the disks:\n%s", got)
-	}
-}
-
 // TestNode_Paths: a path appears at its volume, without repeated problems.
 func TestNode_Paths(t *testing.T) {
 	dir := serve.SocketDir(t)
@@ -253,46 +224,40 @@ func TestNode_Paths(t *testing.T) {
 		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
 }
 
-// TestVolumes: the list has all volumes with disk and partition, from both sources.
+// TestVolumes: the list has all volumes with disk and partition.
 func TestVolumes(t *testing.T) {
-	for name, serve := range sources {
-		t.Run(name, func(t *testing.T) {
-			s := source(t, serve(t, newNode(t, "lagging")))
-			all, err := s.Volumes(t.Context())
-			require.NoError(t, err)
-			one, err := s.VolumesOn(t.Context(), 2, 3)
-			require.NoError(t, err)
-			if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
-				t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
-			}
-			if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
-				t.Error("disk 99 has volumes")
-			}
-		})
+	s := source(t, withInspector(t, newNode(t, "lagging")))
+	all, err := s.Volumes(t.Context())
+	require.NoError(t, err)
+	one, err := s.VolumesOn(t.Context(), 2, 3)
+	require.NoError(t, err)
+	if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
+		t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
+	}
+	if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
+		t.Error("disk 99 has volumes")
 	}
 }
 
 // TestNode_JSON: it has all fields of what the server sends, and lists are never null.
 func TestNode_JSON(t *testing.T) {
 	for name := range models {
-		for from, serve := range sources {
-			t.Run(name+" from the "+from, func(t *testing.T) {
-				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil)
-				require.NoError(t, err)
-				encoded, err := json.Marshal(n)
-				require.NoError(t, err)
-				for _, list := range []string{"disks", "volumes", "sessions", "shares", "pods", "paths", "problems", "partitions", "mountPaths", "links"} {
-					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
-						t.Errorf("%s is null in %s", list, encoded)
-					}
+		t.Run(name, func(t *testing.T) {
+			n, err := source(t, withInspector(t, newNode(t, name))).Node(t.Context(), nil)
+			require.NoError(t, err)
+			encoded, err := json.Marshal(n)
+			require.NoError(t, err)
+			for _, list := range []string{"disks", "volumes", "sessions", "shares", "pods", "paths", "problems", "partitions", "mountPaths", "links"} {
+				if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
+					t.Errorf("%s is null in %s", list, encoded)
 				}
-				for _, field := range []string{"dirty", "damage", "health", "healthReason", "volumeID", "since"} {
-					if !bytes.Contains(encoded, []byte(`"`+field+`":`)) {
-						t.Errorf("no %s in %s", field, encoded)
-					}
+			}
+			for _, field := range []string{"dirty", "damage", "health", "healthReason", "volumeID", "since"} {
+				if !bytes.Contains(encoded, []byte(`"`+field+`":`)) {
+					t.Errorf("no %s in %s", field, encoded)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 

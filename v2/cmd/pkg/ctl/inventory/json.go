@@ -60,21 +60,6 @@ func timeOf(t time.Time) any {
 	return t.Format(time.RFC3339)
 }
 
-// AllUsers returns the users of all volumes and shares.
-func (n Node) AllUsers() Users {
-	var paths []string
-	for _, l := range n.GetLinks() {
-		paths = append(paths, l.GetPath())
-	}
-	for _, s := range n.GetShares() {
-		paths = append(paths, s.GetLinks()...)
-	}
-	for _, v := range n.GetVolumes() {
-		paths = append(paths, v.GetMountPaths()...)
-	}
-	return usersOf(paths)
-}
-
 // Objects returns objects of a node for scripts, with their problems and users.
 func Objects[M proto.Message](n Node, list []M) []output.Object {
 	objects := make([]output.Object, 0, len(list))

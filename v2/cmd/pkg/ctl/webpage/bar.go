@@ -49,16 +49,13 @@ func (b *bar) add(x, width, class, title string) {
 	b.Segments = append(b.Segments, segment{X: x, Width: width, Class: class, Title: title})
 }
 
-// diskBar draws the partitions of a disk, or nothing if their places are unknown.
+// diskBar draws the partitions of a disk.
 func (b *builder) diskBar(name string, d *extensionv1.Disk) *bar {
 	if d.GetSizeBytes() <= 0 {
 		return nil
 	}
 	drawn, whole, words := &bar{}, scale(d.GetSizeBytes()), []string{}
 	for _, p := range d.GetPartitions() {
-		if p.GetSizeBytes() == 0 { // from the API
-			return nil
-		}
 		title := strings.TrimSpace(fmt.Sprintf("partition %d, %s %s", p.GetNumber(), output.Size(p.GetSizeBytes()), p.GetType()))
 		x, width := whole.percent(p.GetOffsetBytes()), whole.percent(p.GetSizeBytes())
 		switch v := b.node.Volume(p.GetVolumeId()); {

@@ -291,10 +291,7 @@ func (b *builder) disk(d *extensionv1.Disk) card {
 		}
 	}
 	for _, p := range d.GetPartitions() {
-		partition := "Partition ?"
-		if p.GetNumber() > 0 {
-			partition = fmt.Sprintf("Partition %d", p.GetNumber())
-		}
+		partition := fmt.Sprintf("Partition %d", p.GetNumber())
 		v := b.node.Volume(p.GetVolumeId())
 		if v == nil {
 			c.Details = append(c.Details, strings.TrimSpace(partition+" "+size(p.SizeBytes)+" "+p.GetType()))
@@ -303,9 +300,7 @@ func (b *builder) disk(d *extensionv1.Disk) card {
 		shown := b.volume(v)
 		b.disks[v.GetId()] = name
 		shown.Partition, shown.Bar, shown.Disks = partition, nil, nil
-		if p.GetSizeBytes() > 0 {
-			shown.Size = output.Size(p.GetSizeBytes())
-		}
+		shown.Size = output.Size(p.GetSizeBytes())
 		if p.GetType() != "" && p.GetType() != "data" {
 			shown.Details = append([]string{p.GetType()}, shown.Details...)
 		}
