@@ -6,12 +6,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +29,8 @@ const (
 type Part struct {
 	Name string // of the file
 	What string // it contains, for people
+	// Clean says that Make removes secrets itself: what has a form of its own, such as JSON, would lose it.
+	Clean bool
 	// Make returns the content. Content with an error is kept, and the error is listed.
 	Make func(ctx context.Context) ([]byte, error)
 }
@@ -50,6 +50,7 @@ type File struct {
 	Name, What string
 	Content    []byte // nil if there is none
 	Problem    string
+	clean      bool
 }
 
 // Collect makes the parts, all at once, so that a node that hangs costs the time of one part, and calls begin for each. It
@@ -66,7 +67,7 @@ func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
 }
 
 func (p Part) file(ctx context.Context) File {
-	file := File{Name: p.Name, What: p.What}
+	file := File{Name: p.Name, What: p.What, clean: p.Clean}
 	ctx, cancel := context.WithTimeout(ctx, PartTimeout)
 	defer cancel()
 	err := ctx.Err()
@@ -88,18 +89,22 @@ func (p Part) file(ctx context.Context) File {
 	return file
 }
 
-// Clean removes secrets from files. JSON stays JSON.
+// Clean removes secrets from files.
 func Clean(files []File) {
 	for i := range files {
 		file := &files[i]
+		file.Problem = RemoveSecrets(file.Problem)
+		if file.clean {
+			continue
+		}
 		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
 		before := strings.ReplaceAll(string(file.Content), "\x00", "")
 		if !isText(before) {
 			file.Content, file.Problem = nil, "it is left out, because it is not text: secrets in it could not be found"
 			continue
 		}
-		after := cleanJSON(before)
-		file.Content, file.Problem = []byte(after), removeSecrets(file.Problem)
+		after := RemoveSecrets(before)
+		file.Content = []byte(after)
 		if after == "" {
 			file.Content = nil
 		}
@@ -115,33 +120,6 @@ func isText(content string) bool {
 		}
 	}
 	return odd*10 <= len(content)
-}
-
-// cleanJSON removes secrets from a text. If it is JSON, it stays so.
-func cleanJSON(text string) string {
-	after := removeSecrets(text)
-	if !json.Valid([]byte(text)) {
-		return after
-	}
-	if !json.Valid([]byte(after)) { // a name looks like the begin of a secret
-		after = cleanStrings(text)
-	}
-	return removeValues(after)
-}
-
-// jsonString is a string in JSON.
-var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-
-// cleanStrings removes secrets from each string of a JSON text.
-func cleanStrings(text string) string {
-	return jsonString.ReplaceAllStringFunc(text, func(quoted string) string {
-		var value string
-		if json.Unmarshal([]byte(quoted), &value) != nil {
-			return `""`
-		}
-		again, _ := json.Marshal(removeSecrets(value)) // a string never fails
-		return string(again)
-	})
 }
 
 const directory = "support-bundle"

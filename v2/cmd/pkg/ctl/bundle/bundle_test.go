@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -126,11 +125,11 @@ func TestRemoveSecrets(t *testing.T) {
 		{`Cookie: session=hunter2`, `Cookie`},
 		{`api key: hunter2`, `api key`},
 	} {
-		got := removeSecrets(test.line)
+		got := RemoveSecrets(test.line)
 		if strings.Contains(got, "hunter2") || !strings.Contains(got, test.keep) {
 			t.Errorf("%s\nbecomes\n%s", test.line, got)
 		}
-		if again := removeSecrets(got); strings.Count(again, removed) != strings.Count(got, removed) {
+		if again := RemoveSecrets(got); strings.Count(again, removed) != strings.Count(got, removed) {
 			t.Errorf("%s\nbecomes the second time\n%s", got, again)
 		}
 	}
@@ -139,19 +138,9 @@ func TestRemoveSecrets(t *testing.T) {
 		`csi_proxy_requests_total{code="OK"} 5`, "basic disk", `C:\var\lib\kubelet\pods`,
 		"a volume in use, see https://kubernetes.io/docs", "the network uses IPv6", `csi-proxyctl smb map '\\files\x' --user csi`, `"drivers": ["secrets.csi.example"]`,
 	} {
-		if got := removeSecrets(line); got != line {
+		if got := RemoveSecrets(line); got != line {
 			t.Errorf("%s\nbecomes\n%s", line, got)
 		}
-	}
-}
-
-// TestClean_JSON: a disk whose serial number looks like a flag does not cost the description of the node.
-func TestClean_JSON(t *testing.T) {
-	files := []File{{Content: []byte("{\n\"serialNumber\": \"x -token \",\n\"model\": \"--password hunter2\",\n\"label\": \"payroll\"\n}\n")}}
-	Clean(files)
-	got := string(files[0].Content)
-	if !json.Valid(files[0].Content) || strings.Contains(got, "hunter2") || !strings.Contains(got, "payroll") {
-		t.Error(got)
 	}
 }
 
@@ -207,7 +196,7 @@ func TestRemoveSecrets_Shapes(t *testing.T) {
 					continue
 				}
 				text := plant(shape, name, secret)
-				if got := removeSecrets(text); strings.Contains(got, "hunter2") || !strings.Contains(got, "] before\n") || !strings.Contains(got, "] after\n") {
+				if got := RemoveSecrets(text); strings.Contains(got, "hunter2") || !strings.Contains(got, "] before\n") || !strings.Contains(got, "] after\n") {
 					t.Errorf("%s\nbecomes\n%s", text, got)
 				}
 			}
@@ -238,21 +227,6 @@ func FuzzRemoveSecrets_Shapes(f *testing.F) {
 	})
 }
 
-// TestClean_NestedJSON: in JSON, what is below the name of a secret is removed wherever it stands, and it stays JSON.
-func TestClean_NestedJSON(t *testing.T) {
-	for _, text := range []string{
-		"{\n\"password\":\n\"hunter2\", \"next\": 1}", `{"secrets": {"a": [1, "hunter2"], "b": {"c": "hunter2"}}, "next": 1}`, `[{"value": "hunter2", "name": "TOKEN"}, {"next": 1}]`,
-		"{\n  \"clientSecret\": [\n    \"hunter2\"\n  ],\n  \"next\": 1\n}", `{"text": "a \"password\": \"hunter2\"", "next": 1}`, `{"pwd": 1234567, "next": 1, "x": "hunter"}`,
-	} {
-		files := []File{{Content: []byte(text)}}
-		Clean(files)
-		got := string(files[0].Content)
-		if !json.Valid(files[0].Content) || strings.Contains(got, "hunter2") || strings.Contains(got, "1234567") || !strings.Contains(got, `"next": 1`) {
-			t.Errorf("%s\nbecomes\n%s", text, got)
-		}
-	}
-}
-
 // TestClean_LeavesOut: where patterns find nothing, nothing is sent.
 func TestClean_LeavesOut(t *testing.T) {
 	binary := make([]byte, 4096)
@@ -262,19 +236,6 @@ func TestClean_LeavesOut(t *testing.T) {
 	files := []File{{Name: "log.txt", Content: binary}, {Name: "latin.txt", Content: []byte("Ger\xe4t 1 ist nicht bereit\n")}}
 	Clean(files)
 	if files[0].Content != nil || !strings.Contains(files[0].Problem, "not text") || files[1].Content == nil || files[1].Problem != "" {
-		t.Errorf("%.80q", files)
+		t.Errorf("%.80q %q, %q %q", files[0].Content, files[0].Problem, files[1].Content, files[1].Problem)
 	}
-}
-
-// FuzzClean: JSON stays JSON, whatever looks like a secret in it.
-func FuzzClean(f *testing.F) {
-	f.Add(`{"a":"\\\\b password=\"x\" user=a","token":[1,"b"]}`)
-	f.Add("\xff\\pods\\x\xff")
-	f.Fuzz(func(t *testing.T, text string) {
-		files := []File{{Name: "a", Content: []byte(text)}}
-		Clean(files)
-		if json.Valid([]byte(text)) && files[0].Content != nil && !json.Valid(files[0].Content) {
-			t.Errorf("%q becomes %q", text, files[0].Content)
-		}
-	})
 }

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -143,7 +142,8 @@ var flagSecrets = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)((?:--?|/)[\w-]*` + word + `[\w-]*)(["']?(?:\s*,\s*|\s+)["']?)([^\s"',-][^\s"',]*)`),
 }
 
-func removeSecrets(text string) string {
+// RemoveSecrets removes what looks like a secret from a text.
+func RemoveSecrets(text string) string {
 	if strings.Contains(text, "PRIVATE KEY") {
 		text = pem.ReplaceAllString(text, removed)
 	}
@@ -203,50 +203,8 @@ func cutRest(line string) string {
 	for _, at := range assignment.FindAllStringIndex(line, -1) {
 		value := strings.TrimSpace(strings.TrimLeft(line[at[1]:], `\"'@$ `))
 		if value != "" && !strings.HasPrefix(value, removed) {
-			return line[:at[1]] + removed + "\n"
+			return line[:at[1]] + removed + line[len(strings.TrimRight(line, "\r\n")):]
 		}
 	}
 	return line
-}
-
-var secretName = regexp.MustCompile(`(?i)` + word)
-
-// removeValues removes from JSON the texts and numbers below the name of a secret, on whatever line they are.
-func removeValues(text string) string {
-	type level struct{ object, valueNext, secret bool }
-	var b strings.Builder
-	levels := []level{{}}
-	decoder := json.NewDecoder(strings.NewReader(text))
-	for written := 0; ; {
-		begin := int(decoder.InputOffset())
-		token, err := decoder.Token()
-		if err != nil { // the end
-			return b.String() + text[written:]
-		}
-		top := &levels[len(levels)-1]
-		secret := top.secret
-		if delimiter, ok := token.(json.Delim); ok {
-			if delimiter == '}' || delimiter == ']' {
-				levels = levels[:len(levels)-1]
-				continue
-			}
-			top.valueNext = false
-			levels = append(levels, level{object: delimiter == '{', secret: secret})
-			continue
-		}
-		if name, ok := token.(string); ok && top.object && !top.valueNext {
-			top.valueNext, top.secret = true, levels[len(levels)-2].secret || secretName.MatchString(name)
-			continue
-		}
-		top.valueNext = false
-		switch token.(type) {
-		case string, float64:
-			if !secret {
-				continue
-			}
-			begin += len(text[begin:]) - len(strings.TrimLeft(text[begin:], " \t\r\n,:"))
-			b.WriteString(text[written:begin] + `"` + removed + `"`)
-			written = int(decoder.InputOffset())
-		}
-	}
 }

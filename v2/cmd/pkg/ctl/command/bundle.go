@@ -10,10 +10,9 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +29,6 @@ import (
 
 type bundleOptions struct {
 	file, logFile, metrics, serviceName string
-	force                               bool
 }
 
 func (a *app) supportBundle() *cobra.Command {
@@ -54,7 +52,6 @@ runs in a container, pass --log-file and --metrics-address.`,
   csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error { return a.writeBundle(ctx, s, o) })
 	c.Flags().StringVarP(&o.file, "file", "f", "", "`file` to write, or - for standard output (default: csi-proxy-support-HOST-TIME.zip in this directory)")
-	c.Flags().BoolVar(&o.force, "force", false, "replace the file if it exists")
 	c.Flags().StringVar(&o.logFile, "log-file", "", "log file of the daemon (default: the one in the service's command line)")
 	c.Flags().StringVar(&o.metrics, "metrics-address", "", "address of the daemon's metrics, such as 127.0.0.1:9761 (default: the one in the service's command line)")
 	c.Flags().StringVar(&o.serviceName, "service-name", installation.DefaultName, "name of the daemon's service")
@@ -70,17 +67,29 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		}
 		o.file += now.UTC().Format("20060102-150405") + ".zip"
 	}
-	file, err := createBundle(o.file, o.force) // before the work, which takes time
-	switch {
-	case err != nil:
-		return err
-	case o.file == standardOutput && a.env.Terminal:
+	if o.file == standardOutput && a.env.Terminal {
 		return errors.New("standard output is a terminal, and a bundle is not text; redirect it, or pass another --file")
 	}
-	defer file.discard()
+	var file *os.File
+	saved := o.file == standardOutput
+	if !saved { // before the work, which takes time; it replaces nothing, and follows no link
+		var err error
+		file, err = os.OpenFile(o.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("write %s: it exists; pass another name with --file", o.file)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if !saved {
+			_ = file.Close()
+			_ = os.Remove(o.file)
+		}
+	}()
 	command, commandErr := a.serviceCommand(o.serviceName)
-	var node inventory.Node
-	files := bundle.Collect(ctx, a.bundleParts(o, &node, command, commandErr, now), func(part bundle.Part) {
+	files := bundle.Collect(ctx, a.bundleParts(o, command, commandErr, now), func(part bundle.Part) {
 		if a.env.Terminal {
 			s.warn("collecting %s", part.What)
 		}
@@ -90,9 +99,6 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	}
 	const remark = "What looks like a password, key or token is removed. Names are in it. Look at the file before you send it.\n"
 	bundle.Clean(files)
-	views := viewsOf(node)
-	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
-	files = slices.Insert(files, at+1, views...)
 	var packed bytes.Buffer
 	if err := bundle.Write(&packed, files, remark, now); err != nil {
 		return err
@@ -102,9 +108,13 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		_, err := a.env.Out.Write(packed.Bytes())
 		return err
 	}
-	if err := file.save(packed.Bytes()); err != nil {
+	if _, err := file.Write(packed.Bytes()); err != nil {
 		return err
 	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	saved = true
 	list := []output.Object{}
 	for _, f := range files {
 		list = append(list, output.Object{{Name: "name", Value: f.Name}, {Name: "content", Value: f.What}, {Name: "bytes", Value: len(f.Content)}, {Name: "problem", Value: f.Problem}})
@@ -117,61 +127,29 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 // standardOutput is the --file for programs that store the bundle elsewhere, such as kubectl csi-proxy.
 const standardOutput = "-"
 
-// bundleFile is the file of a bundle while it is made. Only its owner can read it, except on Windows, where
-// the access list of the directory decides.
-type bundleFile struct {
-	*os.File
-	name  string // to give it at the end
-	saved bool
-}
-
-// createBundle creates the file. One that replaces another has a name of its own until it is complete, so
-// that it neither follows a link nor takes over who can read the other one, and a failure costs nothing.
-func createBundle(name string, replace bool) (*bundleFile, error) {
-	old, err := os.Lstat(name)
-	switch {
-	case name == standardOutput:
-		return &bundleFile{saved: true}, nil
-	case err != nil: // it does not exist, or else the next call says why
-		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		return &bundleFile{File: file, name: name}, err
-	case !old.Mode().IsRegular():
-		return nil, fmt.Errorf("write %s: it exists and is not a file; pass another name with --file", name)
-	case !replace:
-		return nil, fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with --file", name)
-	}
-	file, err := os.CreateTemp(filepath.Dir(name), ".support-bundle-*.zip")
-	return &bundleFile{File: file, name: name}, err
-}
-
-func (f *bundleFile) save(packed []byte) error {
-	_, err := f.Write(packed)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if f.Name() != f.name {
-		if err := os.Rename(f.Name(), f.name); err != nil {
-			return err
-		}
-	}
-	f.saved = true
-	return nil
-}
-
-func (f *bundleFile) discard() {
-	if !f.saved {
-		_ = f.Close()
-		_ = os.Remove(f.Name())
-	}
-}
-
-const nodeFile = "node.json"
-
 // bundleParts are the files of the bundle. Those that other commands print come from these commands, so
 // that they are what support knows.
-func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string, commandErr error, now time.Time) []bundle.Part {
+func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now time.Time) []bundle.Part {
 	printed := func(name, what string, args ...string) bundle.Part {
 		return bundle.Part{Name: name, What: what, Make: func(ctx context.Context) ([]byte, error) { return a.printed(ctx, args...) }}
+	}
+	// A node that hangs is asked once.
+	var once sync.Once
+	var node inventory.Node
+	var nodeErr error
+	ofNode := func(name, what string, write func(io.Writer, inventory.Node) error) bundle.Part {
+		return bundle.Part{Name: name, What: what, Clean: true, Make: func(ctx context.Context) ([]byte, error) {
+			once.Do(func() {
+				node, nodeErr = a.lookOnce(ctx, &view{})
+				node = output.CopyWith(node, bundle.RemoveSecrets)
+			})
+			if nodeErr != nil {
+				return nil, errors.New(sentence(ctx, nodeErr))
+			}
+			var text bytes.Buffer
+			err := write(&text, node)
+			return text.Bytes(), err
+		}}
 	}
 	logFile, metrics := o.logFile, o.metrics
 	if logFile == "" {
@@ -192,14 +170,14 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 			return []byte(command + "\n"), nil
 		}},
 		printed("doctor.txt", "what doctor finds", "doctor", "--service-name", o.serviceName, "--log-file", logFile),
-		{Name: nodeFile, What: "disks, volumes, mounts and shares, for programs", Make: func(ctx context.Context) (_ []byte, err error) {
-			if *node, err = a.lookOnce(ctx, &view{}); err != nil {
-				return nil, errors.New(sentence(ctx, err))
-			}
-			var text bytes.Buffer
-			err = (&output.Printer{Out: &text, Format: output.JSON}).Value(node, nil)
-			return text.Bytes(), err
-		}},
+		ofNode("node.json", "disks, volumes, mounts and shares, for programs", func(w io.Writer, node inventory.Node) error {
+			return (&output.Printer{Out: w, Format: output.JSON}).Value(node, nil)
+		}),
+		ofNode("node.txt", "the same as a tree", func(w io.Writer, node inventory.Node) error {
+			_, err := io.WriteString(w, node.Draw(&output.Printer{Format: output.Wide}, 0))
+			return err
+		}),
+		ofNode("node.html", "the same as a web page", webpage.Write),
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
 		{Name: "crash.txt", What: "the last crash of the daemon", Make: func(context.Context) ([]byte, error) {
 			return lastCrash(installation.CrashFiles(logFile, command))
@@ -215,29 +193,6 @@ func lastCrash(files []string) ([]byte, error) {
 		}
 	}
 	return nil, errors.New("there is no trace of one")
-}
-
-// viewsOf returns the node as text and as a page. They are made of a clean node: the page does not work with other
-// texts in its script. And a node that hangs is asked once.
-func viewsOf(node inventory.Node) []bundle.File {
-	clean := func(text []byte) []byte {
-		file := []bundle.File{{Content: text}}
-		bundle.Clean(file)
-		return file[0].Content
-	}
-	views := []bundle.File{{Name: "node.txt", What: "the same as a tree"}, {Name: "node.html", What: "the same as a web page"}}
-	if node.Node == nil || node.Clean(clean) != nil {
-		views[0].Problem, views[1].Problem = "there is no "+nodeFile, "there is no "+nodeFile
-		return views
-	}
-	views[0].Content = []byte(node.Draw(&output.Printer{Format: output.Wide}, 0))
-	var page bytes.Buffer
-	if err := webpage.Write(&page, node); err != nil {
-		views[1].Problem = err.Error()
-	} else {
-		views[1].Content = page.Bytes()
-	}
-	return views
 }
 
 func (a *app) serviceCommand(serviceName string) (string, error) {

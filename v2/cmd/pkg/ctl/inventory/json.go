@@ -1,10 +1,8 @@
 package inventory
 
 import (
-	"encoding/json"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -26,30 +24,6 @@ func (n Node) MarshalJSON() ([]byte, error) {
 	o.Set("sessions", Objects(n, n.GetSessions()))
 	o.Set("problems", append([]Problem{}, n.Problems...))
 	return append(o, output.Member{Name: "paths", Value: append([]Path{}, n.Paths...)}).MarshalJSON()
-}
-
-// Clean changes all texts of the node as clean changes JSON.
-func (n *Node) Clean(clean func(text []byte) []byte) error {
-	sent, err := protojson.Marshal(n.Node)
-	if err != nil {
-		return err
-	}
-	n.Node = &extensionv1.Node{}
-	if err := protojson.Unmarshal(clean(sent), n.Node); err != nil {
-		return err
-	}
-	added := struct {
-		Host     string    `json:"host"`
-		Serial   string    `json:"serial"`
-		Problems []Problem `json:"problems"`
-	}{n.Host, n.Serial, n.Problems}
-	text, err := json.Marshal(added)
-	if err != nil {
-		return err
-	}
-	err = json.Unmarshal(clean(text), &added)
-	n.Host, n.Serial, n.Problems, n.Paths = added.Host, added.Serial, added.Problems, nil
-	return err
 }
 
 // timeOf returns a time for scripts, or nothing if it is unknown.

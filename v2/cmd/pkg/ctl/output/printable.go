@@ -19,58 +19,61 @@ func Printable(text string) string {
 }
 
 // PrintableCopy returns a deep copy of a value with all strings printable.
-func PrintableCopy[T any](value T) T {
-	clean := reflect.New(reflect.TypeFor[T]()).Elem()
-	copyPrintable(clean, reflect.ValueOf(value))
-	return clean.Interface().(T)
+func PrintableCopy[T any](value T) T { return CopyWith(value, Printable) }
+
+// CopyWith returns a deep copy of a value with all strings changed.
+func CopyWith[T any](value T, change func(string) string) T {
+	changed := reflect.New(reflect.TypeFor[T]()).Elem()
+	copyWith(change, changed, reflect.ValueOf(value))
+	return changed.Interface().(T)
 }
 
-func copyPrintable(to, from reflect.Value) {
+func copyWith(change func(string) string, to, from reflect.Value) {
 	if from.Type() == reflect.TypeFor[time.Time]() {
 		to.Set(from)
 		return
 	}
 	switch from.Kind() {
 	case reflect.String:
-		to.SetString(Printable(from.String()))
+		to.SetString(change(from.String()))
 	case reflect.Struct:
 		for i := range from.NumField() {
-			copyPrintable(to.Field(i), from.Field(i))
+			copyWith(change, to.Field(i), from.Field(i))
 		}
 	case reflect.Slice:
 		if !from.IsNil() {
 			to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
 		}
 		for i := range from.Len() {
-			copyPrintable(to.Index(i), from.Index(i))
+			copyWith(change, to.Index(i), from.Index(i))
 		}
 	case reflect.Pointer:
 		if message, ok := reflect.TypeAssert[proto.Message](from); ok && !from.IsNil() {
 			copied := proto.Clone(message)
-			makePrintable(copied.ProtoReflect())
+			changeStrings(change, copied.ProtoReflect())
 			to.Set(reflect.ValueOf(copied))
 		} else if !from.IsNil() {
 			to.Set(reflect.New(from.Type().Elem()))
-			copyPrintable(to.Elem(), from.Elem())
+			copyWith(change, to.Elem(), from.Elem())
 		}
 	default:
 		to.Set(from)
 	}
 }
 
-func makePrintable(message protoreflect.Message) {
+func changeStrings(change func(string) string, message protoreflect.Message) {
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {
 		case field.IsList() && field.Kind() == protoreflect.MessageKind:
 			for i := range value.List().Len() {
-				makePrintable(value.List().Get(i).Message())
+				changeStrings(change, value.List().Get(i).Message())
 			}
 		case field.IsList() && field.Kind() == protoreflect.StringKind:
 			for i := range value.List().Len() {
-				value.List().Set(i, protoreflect.ValueOfString(Printable(value.List().Get(i).String())))
+				value.List().Set(i, protoreflect.ValueOfString(change(value.List().Get(i).String())))
 			}
 		case field.Kind() == protoreflect.StringKind:
-			message.Set(field, protoreflect.ValueOfString(Printable(value.String())))
+			message.Set(field, protoreflect.ValueOfString(change(value.String())))
 		}
 		return true
 	})
