@@ -6,12 +6,9 @@ package main
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
@@ -78,25 +75,5 @@ func TestProcess_Exits(t *testing.T) {
 				t.Errorf("exit code %d, want %d\n%s", got, want.code, output)
 			}
 		})
-	}
-}
-
-// TestProcess_Interrupt: Ctrl-C ends a call that hangs.
-func TestProcess_Interrupt(t *testing.T) {
-	dir := serve.SocketDir(t)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
-	require.NoError(t, err)
-	defer listener.Close()
-	cmd, output := program(t, "disk", "rescan", "--endpoint-dir", dir)
-	require.NoError(t, cmd.Start())
-	for range 2 { // the check of the endpoint, then the connection for the call
-		conn, err := listener.Accept()
-		require.NoError(t, err)
-		defer conn.Close()
-	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	_ = cmd.Wait() // the test checks the exit code
-	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
-		t.Errorf("exit code %d\n%s", got, output)
 	}
 }

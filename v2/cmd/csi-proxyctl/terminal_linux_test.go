@@ -325,21 +325,6 @@ func TestTerminal_EchoesAgainAfterCtrlC(t *testing.T) {
 	}
 }
 
-// TestTerminal_Colours: a terminal gets colours, a pipe does not.
-func TestTerminal_Colours(t *testing.T) {
-	startNode(t)
-	term := startInTerminal(t, "node")
-	term.exit(command.ExitOK)
-	if !strings.Contains(term.text(), "\x1b[1m") {
-		t.Errorf("no colours:\n%q", term.text())
-	}
-	cmd, output := program(t, "node")
-	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=")
-	if err := cmd.Run(); err != nil || strings.Contains(output.String(), "\x1b") {
-		t.Errorf("in a pipe: %v\n%q", err, output)
-	}
-}
-
 // TestTerminal_SecondCtrlC: after the first Ctrl-C a command cleans up; the second ends the process at once.
 func TestTerminal_SecondCtrlC(t *testing.T) {
 	term := startInSized(t, 0, 0, []string{"CSI_PROXYCTL_TEST_MAIN=" + cleansUp})

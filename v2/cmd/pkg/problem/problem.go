@@ -89,7 +89,6 @@ const (
 	Mount   Type = "mount"   // ID is the path of a mounted folder or link
 	Share   Type = "share"   // ID is \\server\share
 	Session Type = "session" // ID is the name of the iSCSI target
-	Path    Type = "path"    // ID is a path of --path
 )
 
 // Object is what a problem is about.
@@ -108,7 +107,7 @@ func (o Object) Name() string {
 		return "disk ? (" + device + ")"
 	case o.Type == Volume:
 		return "volume " + ShortID(o.ID)
-	case o.Type == Mount, o.Type == Path:
+	case o.Type == Mount:
 		return o.ID
 	default:
 		return string(o.Type) + " " + o.ID

@@ -6,10 +6,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 )
 
 func TestWithCommands(t *testing.T) {
@@ -29,18 +25,5 @@ func TestWithCommands(t *testing.T) {
 	}
 	if unknown := status.Error(codes.Unimplemented, "unknown; method Rescan"); !errors.Is(withCommands(unknown), unknown) {
 		t.Errorf("got %v", withCommands(unknown))
-	}
-}
-
-// TestCommands_Methods: advice names methods of the published API and words of the emulated node's control service.
-func TestCommands_Methods(t *testing.T) {
-	for method := range Commands {
-		found := method == "Describe" || method == "smbPasswords"
-		for _, name := range endpoint.All() {
-			found = found || serviceOf(name.Group).Methods().ByName(protoreflect.Name(method)) != nil
-		}
-		if !found {
-			t.Errorf("no group has %s", method)
-		}
 	}
 }

@@ -118,7 +118,7 @@ func (c *Client) control(ctx context.Context, path string, request proto.Message
 
 // invoke makes a call. Redial finds out whether there is still a server.
 func (c *Client) invoke(ctx context.Context, conn grpc.ClientConnInterface, method string, in, out proto.Message, redial func() error) error {
-	defer c.begin(ctx, describe(method, in))()
+	defer c.begin(describe(method, in))()
 	err := conn.Invoke(ctx, method, in, out)
 	if _, ok := status.FromError(err); !ok || err == nil { // not of the server
 		return err

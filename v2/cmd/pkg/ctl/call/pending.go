@@ -3,7 +3,7 @@ package call
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +19,8 @@ import (
 
 // Pending is a call that has no answer yet.
 type Pending struct {
-	What  string // object and step, such as "disk 2 (get disk stats)"
+	What  string // object and method, such as "disk 2 (GetDiskStats)"
 	Since time.Time
-	Limit time.Duration // how long it may take; 0: no limit
 }
 
 // Pending returns the call that waits for its answer longest.
@@ -35,11 +34,8 @@ func (c *Client) Pending() (Pending, bool) {
 }
 
 // begin adds a call to those that wait. The caller calls end with its answer.
-func (c *Client) begin(ctx context.Context, what string) (end func()) {
+func (c *Client) begin(what string) (end func()) {
 	call := &Pending{What: what, Since: c.now()}
-	if deadline, ok := ctx.Deadline(); ok {
-		call.Limit = time.Until(deadline)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending = append(c.pending, call)
@@ -52,33 +48,19 @@ func (c *Client) begin(ctx context.Context, what string) (end func()) {
 
 // nameLate names the object in the error of a call that took too long, whether the server or we noticed
 // it first. A server that says more keeps its words.
-func nameLate(err error, path string, request proto.Message) error {
+func nameLate(err error, method string, request proto.Message) error {
 	s, ok := status.FromError(err)
 	if !ok || s.Code() != codes.DeadlineExceeded || !strings.HasSuffix(s.Message(), context.DeadlineExceeded.Error()) && s.Message() != lateText {
 		return err
 	}
-	return status.Errorf(codes.DeadlineExceeded, "%s: %s did not answer in time", step(path), object(request))
+	return status.Errorf(codes.DeadlineExceeded, "%s: %s did not answer in time", path.Base(method), object(request))
 }
 
-func describe(path string, request proto.Message) string {
-	if path == extensionv1.Inspector_DescribeNode_FullMethodName {
+func describe(method string, request proto.Message) string {
+	if method == extensionv1.Inspector_DescribeNode_FullMethodName {
 		return "disks and volumes"
 	}
-	return fmt.Sprintf("%s (%s)", object(request), step(path))
-}
-
-// word matches a word of a method's name.
-var word = regexp.MustCompile(`IDs?|BIOS|[A-Z][a-z0-9]*`)
-
-// step returns the words of a method's name: "get disk stats".
-func step(path string) string {
-	words := word.FindAllString(path[strings.LastIndexByte(path, '/')+1:], -1)
-	for i, w := range words {
-		if w != "ID" && w != "IDs" && w != "BIOS" {
-			words[i] = strings.ToLower(w)
-		}
-	}
-	return strings.Join(words, " ")
+	return fmt.Sprintf("%s (%s)", object(request), path.Base(method))
 }
 
 func object(request proto.Message) string {

@@ -130,7 +130,7 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 // unknown. It fails if ctx ends.
 func describeFor(ctx context.Context, s *session, e *effect) (inventory.Node, error) {
 	e.Touches, e.Unknown = []string{}, []string{}
-	node, err := s.source.Node(ctx, nil)
+	node, err := s.source.Node(ctx)
 	if err != nil && ctx.Err() == nil {
 		e.Unknown = append(e.Unknown, "what uses it: "+inventory.Reason(err))
 		err = nil
@@ -309,33 +309,11 @@ func isDangling(ctx context.Context, s *session, path string) bool {
 }
 
 func contentsLine(list *extensionv1.Directory) string {
-	counts := map[string]int{}
-	for _, e := range list.GetEntries() {
-		counts[e.GetType()]++
-	}
-	var parts []string
-	for _, kind := range []struct {
-		entry, one, many string
-	}{
-		{extensionv1.EntryDirectory, "directory with what is in it", "directories with what is in them"},
-		{extensionv1.EntryFile, "file", "files"},
-		{extensionv1.EntryLink, "link", "links"},
-		{extensionv1.EntryMount, "mounted folder", "mounted folders"},
-		{extensionv1.EntryOther, "other entry", "other entries"},
-	} {
-		switch n := counts[kind.entry]; n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+kind.one)
-		default:
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind.many))
-		}
-	}
-	line := "it has " + strings.Join(parts, ", ")
+	least := ""
 	if list.GetTruncated() {
-		line += ", and more"
+		least = "at least "
 	}
-	return line
+	return fmt.Sprintf("entries in it: %s%d, and what is in those that are directories", least, len(list.GetEntries()))
 }
 
 // touchBelow adds the mounts and links below a directory, whose targets stay.

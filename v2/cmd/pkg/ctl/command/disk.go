@@ -163,14 +163,9 @@ func diskIDs(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &response); err != nil {
 		return err
 	}
-	list := []output.Object{}
-	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}, Empty: noDisks}
-	for _, number := range slices.Sorted(maps.Keys(response.GetDiskIDs())) {
-		ids := response.GetDiskIDs()[number]
-		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Message(ids)...))
-		rows.Add(output.Text(fmt.Sprint(number)), output.Text(ids.GetSerialNumber()), output.Text(ids.GetPage83()))
-	}
-	return s.list(list, &rows)
+	return byDisk(s, response.GetDiskIDs(), []string{"DISK", "SERIAL", "PAGE83"}, func(ids *diskv1.DiskIDs) []string {
+		return []string{ids.GetSerialNumber(), ids.GetPage83()}
+	})
 }
 
 func diskLocations(ctx context.Context, s *session, _ []string) error {
@@ -178,12 +173,22 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &response); err != nil {
 		return err
 	}
+	return byDisk(s, response.GetDiskLocations(), []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}, func(at *diskv1.DiskLocation) []string {
+		return []string{at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLUNID()}
+	})
+}
+
+// byDisk prints a message per disk.
+func byDisk[M proto.Message](s *session, found map[uint32]M, header []string, columns func(M) []string) error {
 	list := []output.Object{}
-	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}, Empty: noDisks}
-	for _, number := range slices.Sorted(maps.Keys(response.GetDiskLocations())) {
-		l := response.GetDiskLocations()[number]
-		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Message(l)...))
-		rows.Add(output.Text(fmt.Sprint(number)), output.Text(l.GetAdapter()), output.Text(l.GetBus()), output.Text(l.GetTarget()), output.Text(l.GetLUNID()))
+	rows := output.Rows{Header: header, Empty: noDisks}
+	for _, number := range slices.Sorted(maps.Keys(found)) {
+		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Message(found[number])...))
+		cells := []output.Cell{output.Text(fmt.Sprint(number))}
+		for _, text := range columns(found[number]) {
+			cells = append(cells, output.Text(text))
+		}
+		rows.Add(cells...)
 	}
 	return s.list(list, &rows)
 }

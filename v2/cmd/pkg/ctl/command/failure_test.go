@@ -221,31 +221,6 @@ func TestRun_Interrupted(t *testing.T) {
 	}
 }
 
-// TestService_Interrupted: an interrupt ends the wait for a service that hangs.
-func TestService_Interrupted(t *testing.T) {
-	for args, state := range map[string]scm.State{"start": scm.Stopped, "stop": scm.Running, "uninstall": scm.Running} {
-		t.Run(args, func(t *testing.T) {
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			services := scmtest.New()
-			_, _ = services.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
-			services.Service.Now.State = state
-			services.Service.OnStart = func() {
-				services.Service.Now.State = scm.StartPending
-				interrupt()
-			}
-			services.Service.OnStop = func() {
-				services.Service.Now.State = scm.StopPending
-				interrupt()
-			}
-			r := runWith(ctx, services, "/none", "", "service", args)
-			if r.code != command.ExitInterrupted || !strings.Contains(r.err, "in time: interrupted\n") || services.Service == nil {
-				t.Errorf("got %+v, want exit code 130", r)
-			}
-		})
-	}
-}
-
 func TestRun_Timeout(t *testing.T) {
 	s := startSilent(t)
 	r := run(t.Context(), s.dir, "", "disk", "rescan", "--timeout", "200ms")

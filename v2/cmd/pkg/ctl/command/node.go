@@ -19,8 +19,8 @@ const kubeletPath = `C:\var\lib\kubelet`
 
 // view is what node, watch and web show of the node.
 type view struct {
-	paths, disks []string
-	filter       inventory.Filter
+	disks  []string
+	filter inventory.Filter
 }
 
 func (v *view) flags(c *cobra.Command) {
@@ -28,7 +28,6 @@ func (v *view) flags(c *cobra.Command) {
 	c.Flags().StringSliceVar(&v.filter.Pods, "pod", nil, "show only what this pod uses: its name, NAMESPACE/NAME, its UID or how that begins; repeatable")
 	c.Flags().StringSliceVar(&v.filter.PVs, "pv", nil, "show only this persistent volume; repeatable")
 	c.Flags().StringSliceVar(&v.filter.Drivers, "driver", nil, "show only the volumes of this CSI driver; repeatable")
-	c.Flags().StringArrayVar(&v.paths, "path", nil, "path whose volume to show, such as a mount; repeatable")
 }
 
 func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
@@ -40,10 +39,7 @@ func (v *view) look(ctx context.Context, s *session) (inventory.Node, error) {
 		}
 		filter.Disks = append(filter.Disks, number)
 	}
-	for i := range v.paths {
-		v.paths[i] = windowsPath(v.paths[i])
-	}
-	node, err := s.source.Node(ctx, v.paths)
+	node, err := s.source.Node(ctx)
 	if err != nil {
 		return node, err
 	}
@@ -95,7 +91,6 @@ On a terminal, long paths and ids are shortened; -o wide shows them in full.
 -o html writes one web page with everything, which needs no network.`,
 		example: `  csi-proxyctl node
   csi-proxyctl node -o html > node.html
-  csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
   csi-proxyctl node --problems --exit-code
   csi-proxyctl node --pod shop/web-0
   csi-proxyctl node --pv pvc-1 -o wide

@@ -11,33 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
-
-// TestDiskList_Dying: the list has what Windows knows of a disk that cannot be read, and standard error the reason.
-func TestDiskList_Dying(t *testing.T) {
-	model := winsim.Default()
-	model.Disks[1].Dying = true
-	model.Disks[2].ReadOnly = true
-	n := startNode(t, model)
-	r := run(t.Context(), n.dir, "", "disk", "list")
-	const want = `DISK  SIZE      STATE       SERIAL      LOCATION  PV  POD
-0     64.0 GiB  online      SYSTEM      0:0:0:0   -   -
-1     10.0 GiB  unreadable  WINSIM0001  1:0:0:0   -   -
-2     1.0 GiB   read-only   WINSIM0002  1:0:0:1   -   -
-3     20.0 GiB  online      WINSIM0003  1:0:0:2   -   -
-`
-	if diff := cmp.Diff(want, r.out); diff != "" || r.code != 0 {
-		t.Errorf("exit code %d\n%s", r.code, diff)
-	}
-	if want := "csi-proxyctl: disk 1: it cannot be read: the device reported an I/O error (Windows error 1117)\n"; r.err != want {
-		t.Errorf("got %q, want %q", r.err, want)
-	}
-}
 
 // TestVolumeList_Locked: standard error says why a volume has no size.
 func TestVolumeList_Locked(t *testing.T) {

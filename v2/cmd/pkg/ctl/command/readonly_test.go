@@ -13,7 +13,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // TestReadOnly_OlderServer: a server without our service, such as the original, answers
@@ -33,16 +32,5 @@ func TestReadOnly_OlderServer(t *testing.T) {
 		if r.code != command.ExitFailure || r.err != "csi-proxyctl: "+want || r.out != "" {
 			t.Errorf("%s: got %+v, want %s", args, r, want)
 		}
-	}
-}
-
-// TestReadOnly_WriteProtected: what the platform protects stays read-only.
-func TestReadOnly_WriteProtected(t *testing.T) {
-	model := winsim.Default()
-	model.Disks[1].WriteProtected = true
-	n := startNode(t, model)
-	r := run(t.Context(), n.dir, "", "disk", "writable", "1")
-	if r.code != command.ExitFailure || !strings.Contains(r.err, "attach it for writing (FailedPrecondition)") {
-		t.Errorf("got %+v", r)
 	}
 }

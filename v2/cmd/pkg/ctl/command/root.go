@@ -75,7 +75,7 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		a.current = c
-		return wrongFlag(c, err)
+		return usageError{err}
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
@@ -93,19 +93,15 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 		{"Change its storage:", []*cobra.Command{a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system()}},
 		{"The daemon:", []*cobra.Command{a.service(), a.versions()}},
 		{"The emulated node:", []*cobra.Command{a.sim()}},
-		{"", []*cobra.Command{a.completion()}},
 	} {
-		if g.title != "" {
-			root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
-		}
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
 			c.GroupID = g.title
 			root.AddCommand(c)
 		}
 	}
-	root.CompletionOptions.DisableDefaultCmd = true // we have our own
-	root.SetHelpCommand(a.help())
-	root.InitDefaultHelpCmd() // now, so that docs/cli has it
+	root.InitDefaultHelpCmd() // now, so that docs/cli has them
+	root.InitDefaultCompletionCmd()
 	suggestNames(root)
 	return root
 }

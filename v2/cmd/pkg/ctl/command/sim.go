@@ -121,23 +121,21 @@ clients fail. Returns when all endpoints listen again.`,
 func (a *app) simChange(p page, change, object, done string) *cobra.Command {
 	arguments := strings.Fields(p.use)[1:]
 	return a.leaf(p, len(arguments), func(ctx context.Context, s *session, args []string) error {
-		values, shown := []string{}, []string{}
-		for i, argument := range arguments {
-			value, text, err := parse(argument, args[i])
-			if err != nil {
-				return err
-			}
-			encoded, err := json.Marshal(value.Interface())
-			if err != nil {
-				return err
-			}
-			values = append(values, fmt.Sprintf("$%d", i+1), string(encoded))
-			shown = append(shown, fmt.Sprintf("{%d}", i+1), text)
-		}
-		if _, err := s.client.Change(ctx, strings.NewReplacer(values...).Replace(change)); err != nil {
+		values, words, err := parseAll(arguments, args)
+		if err != nil {
 			return err
 		}
-		words := strings.NewReplacer(shown...)
+		encoded := []string{}
+		for i, value := range values {
+			text, err := json.Marshal(value.Interface())
+			if err != nil {
+				return err
+			}
+			encoded = append(encoded, fmt.Sprintf("$%d", i+1), string(text))
+		}
+		if _, err := s.client.Change(ctx, strings.NewReplacer(encoded...).Replace(change)); err != nil {
+			return err
+		}
 		return s.done(words.Replace(object), words.Replace(done))
 	})
 }

@@ -36,21 +36,18 @@ func (a *app) simple(c simple) *cobra.Command {
 	arguments := strings.Fields(c.use)[1:]
 	return a.leaf(c.page, len(arguments), func(ctx context.Context, s *session, args []string) error {
 		request, response := call.Messages(group, method)
-		shown := []string{}
-		for i, argument := range arguments {
-			value, text, err := parse(argument, args[i])
-			if err != nil {
-				return err
-			}
-			in := request.ProtoReflect()
+		values, words, err := parseAll(arguments, args)
+		if err != nil {
+			return err
+		}
+		in := request.ProtoReflect()
+		for i, value := range values {
 			in.Set(in.Descriptor().Fields().Get(i), value)
-			shown = append(shown, fmt.Sprintf("{%d}", i+1), text)
 		}
 		if err := s.client.Do(ctx, group, method, request, response); err != nil {
 			return err
 		}
 		if c.done != "" {
-			words := strings.NewReplacer(shown...)
 			return s.done(words.Replace(c.object), words.Replace(c.done))
 		}
 		answers := output.Message(response)
@@ -68,6 +65,19 @@ func (a *app) simple(c simple) *cobra.Command {
 			return fmt.Sprintln(answers[0].Value)
 		})
 	})
+}
+
+// parseAll reads arguments, and returns what turns {1} into the first one as people see it.
+func parseAll(names, typed []string) (values []protoreflect.Value, words *strings.Replacer, err error) {
+	shown := []string{}
+	for i, name := range names {
+		value, text, err := parse(name, typed[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		values, shown = append(values, value), append(shown, fmt.Sprintf("{%d}", i+1), text)
+	}
+	return values, strings.NewReplacer(shown...), nil
 }
 
 // parse reads an argument by its name in the usage, and returns it as people see it.

@@ -1,12 +1,10 @@
 package command
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // otherNames are what users of kubectl, crictl and lsblk type, by the command of ours.
@@ -73,9 +71,6 @@ func noCommand(c *cobra.Command, words ...string) error {
 	if len(found) == 0 {
 		found = named(c.Root(), word) // perhaps it is in another group
 	}
-	if word == "help" && c.HasParent() {
-		found = []string{name + " help" + strings.TrimPrefix(c.CommandPath(), name)}
-	}
 	return usagef("unknown command %q%s", typed, didYouMean(found))
 }
 
@@ -97,21 +92,4 @@ func named(c *cobra.Command, word string) (found []string) {
 		found = append(found, named(child, word)...)
 	}
 	return found
-}
-
-// wrongFlag is the error of a flag, with the flag that was probably meant.
-func wrongFlag(c *cobra.Command, err error) error {
-	unknown := (*pflag.NotExistError)(nil)
-	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) == 1 {
-		return usageError{err}
-	}
-	probe := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands only
-	c.Flags().VisitAll(func(flag *pflag.Flag) {
-		probe.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	var found []string
-	for _, flag := range probe.SuggestionsFor(unknown.GetSpecifiedName()) {
-		found = append(found, "--"+flag)
-	}
-	return usagef("%w%s", err, didYouMean(found))
 }

@@ -56,10 +56,3 @@ func TestWeb(t *testing.T) {
 		})
 	}
 }
-
-// TestWeb_NoNode: a node that does not answer is an error at the start, not an empty page.
-func TestWeb_NoNode(t *testing.T) {
-	if r := run(t.Context(), "/none", "", "web"); r.code != command.ExitUnreachable || r.out != "" {
-		t.Errorf("got %+v", r)
-	}
-}

@@ -20,7 +20,7 @@ const maxCalls = 5
 // storage reports every problem of disks, volumes, mounts, shares and sessions.
 func (d examination) storage(ctx context.Context, r *results) {
 	const check = "storage"
-	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx, nil)
+	node, err := inventory.Source{Client: d.Client, Now: d.Now}.Node(ctx)
 	switch {
 	case d.skipped(r, check, "", "system", err):
 		return

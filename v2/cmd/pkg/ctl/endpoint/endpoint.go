@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 
 	"google.golang.org/grpc"
 
@@ -48,23 +47,14 @@ func All() []Name {
 	return all
 }
 
-// Versions returns the versions of a group, oldest first.
-func Versions(group string) []string {
-	for _, g := range groups {
-		if g.name == group {
-			return slices.Clone(g.versions)
-		}
-	}
-	return nil
-}
-
 // Newest returns the newest version of a group.
 func Newest(group string) string {
-	versions := Versions(group)
-	if len(versions) == 0 {
-		return ""
+	for _, g := range groups {
+		if g.name == group {
+			return g.versions[len(g.versions)-1]
+		}
 	}
-	return versions[len(versions)-1]
+	return ""
 }
 
 // Node locates the endpoints of one node.

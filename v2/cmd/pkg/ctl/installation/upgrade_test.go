@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/scm/scmtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // machine is a node whose daemon is a file and serves if its content is healthy.
@@ -348,53 +346,5 @@ func TestUpgrade_OfAStoppedService(t *testing.T) {
 	m.Service = nil
 	if err := m.upgrade(t.Context()); !errors.Is(err, scm.ErrNotInstalled) {
 		t.Errorf("of no service: %v", err)
-	}
-}
-
-// TestManual_Upgrade: the upgrades of the manual work on a default Windows, wherever their file is. A program in a folder that an
-// administrator has made in C:\ needs what the manual says.
-func TestManual_Upgrade(t *testing.T) {
-	commands := regexp.MustCompile(`csi-proxyctl service upgrade .*--binary "?C:\\([^"\x60\n]+)`)
-	for _, page := range []string{"operations.md", "migration-from-original.md"} {
-		text, err := os.ReadFile("../../../../../docs/" + page)
-		require.NoError(t, err)
-		found := commands.FindAllStringSubmatch(string(text), -1)
-		if len(found) == 0 || !strings.Contains(string(text), "`--force`") || !strings.Contains(string(text), "`icacls`") {
-			t.Errorf("%s has %d upgrades, or does not say how to close a folder", page, len(found))
-		}
-		for _, command := range found {
-			for _, folder := range []string{"Program Files/csi-proxy", "k"} {
-				m := newMachine(t, "healthy new")
-				drive := t.TempDir()
-				installed, file := filepath.Join(drive, folder, "csi-proxy.exe"), filepath.Join(drive, strings.ReplaceAll(command[1], `\`, "/"))
-				for path, content := range map[string]string{installed: "healthy old", file: "healthy new"} {
-					require.NoError(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
-				}
-				m.binary, m.Service.Settings.Command = installed, `"`+installed+`"`
-				i := installer(m.Manager)
-				i.Check = m.check
-				i.Access = func(path string) (installation.Access, error) {
-					owner, list := sddl.Administrators, inherited
-					switch {
-					case path == drive:
-						owner, list = trustedInstaller, root
-					case !strings.HasPrefix(path, drive), strings.Contains(path, "Program Files"), strings.Contains(filepath.Base(path), ".exe"):
-						list = closed
-					}
-					return tree{path: {owner, list}}.access(path)
-				}
-				err := i.Upgrade(t.Context(), file)
-				if folder == "k" {
-					if err == nil || !strings.Contains(err.Error(), "icacls") || !strings.Contains(err.Error(), "--force") {
-						t.Errorf("%s in %s: %v", command[0], folder, err)
-					}
-					i.Force = true
-					err = i.Upgrade(t.Context(), file)
-				}
-				if err != nil || m.content(t, installed) != "healthy new" {
-					t.Errorf("%s in %s: %v", command[0], folder, err)
-				}
-			}
-		}
 	}
 }

@@ -65,11 +65,6 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	for _, session := range c.node.GetSessions() {
 		root.Branches = append(root.Branches, c.session(session))
 	}
-	for _, path := range c.node.Paths {
-		if (path.VolumeID == "" || c.node.Volume(path.VolumeID) == nil) && (!c.node.isStale(path.Path) || len(path.Problems) > 0) {
-			root.Branches = append(root.Branches, c.path(path))
-		}
-	}
 	for _, link := range c.node.Outside() {
 		root.Branches = append(root.Branches, output.Branch{Text: c.line(1, []output.Cell{
 			{Text: c.labelled(1, "link ", link.GetPath())}, {Text: "leads out of the working directories, to " + link.GetTarget(), Style: output.Faint},
@@ -92,7 +87,6 @@ func (c canvas) folds(r Row) bool {
 
 // healthy draws what has no problems, one line each.
 func (c canvas) healthy(rows []Row) output.Branch {
-	const columns = 6
 	lines := [][]output.Cell{{{Text: "DISK"}, {Text: "SIZE"}, {Text: "PV"}, {Text: "POD"}, {Text: "DRIVER"}, {Text: "USE"}}}
 	for _, r := range rows {
 		pod := Several(c.node.PodNames(r.Users.Pods))
@@ -104,12 +98,7 @@ func (c canvas) healthy(rows []Row) output.Branch {
 		}
 		lines = append(lines, line)
 	}
-	widths := make([]int, columns)
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell.Text))
-		}
-	}
+	widths := widthsOf(lines)
 	if c.width > 0 { // who uses it matters most, then how full it is
 		for _, column := range []int{4, 1} {
 			if total(widths) > c.room(2) {
@@ -123,19 +112,12 @@ func (c canvas) healthy(rows []Row) output.Branch {
 		}
 	}
 	branch := output.Branch{Text: "healthy"}
-	for at, line := range lines {
-		var parts []string
-		for i, cell := range line {
-			if widths[i] > 0 {
-				text := middleOut(cell.Text, widths[i])
-				parts = append(parts, text+strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)))
-			}
-		}
+	for at, line := range c.columns(lines, widths, -1) {
 		style := output.Plain
 		if at == 0 {
 			style = output.Faint
 		}
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.Paint(style, strings.TrimRight(strings.Join(parts, gap), " "))})
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.Paint(style, strings.TrimRight(line, " "))})
 	}
 	return branch
 }
@@ -299,35 +281,18 @@ func size(bytes *int64) string {
 // partitions returns a line per partition of a disk, in columns.
 func (c canvas) partitions(all []*extensionv1.Partition) []string {
 	rows := make([][]output.Cell, len(all))
-	var widths [4]int
 	for i, p := range all {
-		row := []output.Cell{{Text: fmt.Sprintf("partition %d", p.GetNumber())}, {Text: output.Size(p.GetSizeBytes())}, {Text: p.GetType()}, {}}
+		rows[i] = []output.Cell{{Text: fmt.Sprintf("partition %d", p.GetNumber())}, {Text: output.Size(p.GetSizeBytes())}, {Text: p.GetType()}, {}}
 		if v := c.node.Volume(p.GetVolumeId()); v != nil {
-			row[3] = content(v)
+			rows[i][3] = content(v)
 		}
-		for column, cell := range row {
-			widths[column] = max(widths[column], utf8.RuneCountInString(cell.Text))
-		}
-		rows[i] = row
 	}
-	lines := make([]string, len(all))
-	for i, row := range rows {
-		var parts []string
-		for column, cell := range row {
-			if widths[column] == 0 {
-				continue
-			}
-			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell.Text))
-			if column == 1 { // numbers
-				parts = append(parts, padding+cell.Text)
-			} else {
-				parts = append(parts, c.Paint(cell.Style, cell.Text)+padding)
-			}
+	lines := c.columns(rows, widthsOf(rows), 1)
+	for i, p := range all {
+		if v := c.node.Volume(p.GetVolumeId()); v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
+			lines[i] += gap + c.usage(v, false)
 		}
-		if v := c.node.Volume(all[i].GetVolumeId()); v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
-			parts = append(parts, c.usage(v, false))
-		}
-		lines[i] = strings.TrimRight(strings.Join(parts, gap), " ")
+		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return lines
 }
@@ -368,19 +333,8 @@ func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Bran
 	for _, path := range v.GetMountPaths() {
 		branch.Branches = append(branch.Branches, c.use(depth+1, "", path))
 	}
-	links := c.node.LinksTo(v)
-	for _, path := range links {
+	for _, path := range c.node.LinksTo(v) {
 		branch.Branches = append(branch.Branches, c.use(depth+1, "link ", path))
-	}
-	for _, path := range c.node.Paths {
-		if path.VolumeID != v.GetId() || (path.Leads && len(path.Problems) == 0 && (contains(links, path.Path) || contains(v.GetMountPaths(), path.Path))) {
-			continue
-		}
-		verb := "holds "
-		if path.Leads {
-			verb = "reached by "
-		}
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.marks(path.Problems)})
 	}
 	branch.Branches = append(branch.Branches, c.marks(c.node.ProblemsOf(v))...)
 	return branch
@@ -409,7 +363,7 @@ func (c canvas) share(s *extensionv1.Share) output.Branch {
 	if s.GetStatus() != "ok" {
 		status.Style = output.Warning
 	}
-	line := append([]output.Cell{{Text: "share " + s.GetRemote(), Style: output.Bold}, status}, access(s)...)
+	line := append([]output.Cell{{Text: "share " + s.GetRemote(), Style: output.Bold}, status}, Access(s)...)
 	if s.Answers != nil {
 		cell := output.Cell{Text: "answers", Style: output.Good}
 		if !s.GetAnswers() {
@@ -433,8 +387,8 @@ func (c canvas) share(s *extensionv1.Share) output.Branch {
 	return branch
 }
 
-// access returns the user and the encryption of a share that is mapped.
-func access(s *extensionv1.Share) []output.Cell {
+// Access returns the user and the encryption of a share that is mapped.
+func Access(s *extensionv1.Share) []output.Cell {
 	user, encryption := output.Cell{Text: "user " + s.GetUser()}, output.Cell{Text: "not encrypted"}
 	switch {
 	case !Mapped(s):
@@ -495,16 +449,6 @@ func (c canvas) session(s *extensionv1.Session) output.Branch {
 // Numbers returns the numbers of disks as a list.
 func Numbers(disks []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(disks), " ", ", "), "[]")
-}
-
-func (c canvas) path(path Path) output.Branch {
-	text := c.labelled(1, "path ", path.Path)
-	branch := output.Branch{Text: text}
-	if path.VolumeID != "" {
-		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(path.VolumeID)})
-	}
-	branch.Branches = append(branch.Branches, c.marks(path.Problems)...)
-	return branch
 }
 
 // marks draws the problems of an object in the tree. The problems before it have the remedies.

@@ -89,7 +89,7 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		switch p.Object.Type {
 		case problem.Node:
 			return false
-		case problem.Mount, problem.Path:
+		case problem.Mount:
 			return len(f.Disks) > 0 || !f.users(n, usersOfProblem(p))
 		default:
 			return !slices.ContainsFunc(there, p.Is)

@@ -87,3 +87,39 @@ func (c canvas) wrapAfter(first string, depth int, text string, style output.Sty
 	}
 	return strings.Join(lines, "\n")
 }
+
+// columns returns rows as lines of aligned columns. A column without a width is left out; the one with numbers is aligned at
+// the right.
+func (c canvas) columns(rows [][]output.Cell, widths []int, numbers int) []string {
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		var parts []string
+		for column, cell := range row {
+			if widths[column] <= 0 {
+				continue
+			}
+			text := middleOut(cell.Text, widths[column])
+			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(text))
+			if column == numbers {
+				parts = append(parts, padding+text)
+			} else {
+				parts = append(parts, c.Paint(cell.Style, text)+padding)
+			}
+		}
+		lines[i] = strings.Join(parts, gap)
+	}
+	return lines
+}
+
+// widthsOf returns the widths of columns; nil without rows.
+func widthsOf(rows [][]output.Cell) (widths []int) {
+	for _, row := range rows {
+		for column, cell := range row {
+			if column == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell.Text))
+		}
+	}
+	return widths
+}

@@ -32,7 +32,6 @@ type Node struct {
 	Host   string // name of the machine
 	Serial string
 	At     time.Time
-	Paths  []Path
 	// Problems are all problems, of the node and of its objects, the most urgent first.
 	Problems []Problem
 	// Unfolded shows everything of objects without problems, too.
@@ -45,17 +44,9 @@ const Unknown = "unknown"
 // NotMapped is the status of a share that links lead into and that is not mapped.
 const NotMapped = "not mapped"
 
-// Path is a path of --path with its volume.
-type Path struct {
-	Path     string    `json:"path"`
-	VolumeID string    `json:"volumeID"`
-	Leads    bool      `json:"leads"` // to the volume itself, not only to files on it
-	Problems []Problem `json:"problems"`
-}
-
 // newNode finds out what is wrong with a node.
 func newNode(sent *extensionv1.Node) Node {
-	n := Node{Node: sent, Paths: []Path{}, Problems: append([]Problem{}, problem.Find(sent)...)}
+	n := Node{Node: sent, Problems: append([]Problem{}, problem.Find(sent)...)}
 	for _, v := range sent.GetVolumes() {
 		v.State = cmp.Or(v.GetState(), Unknown)
 	}
@@ -150,12 +141,11 @@ type Source struct {
 // serialLimit is how long the serial number may take, which is only a name.
 const serialLimit = 2 * time.Second
 
-// Node describes the whole node and the given paths. It fails only if the server does not describe it.
-func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
+// Node describes the whole node. It fails only if the server does not describe it.
+func (s Source) Node(ctx context.Context) (Node, error) {
 	var node Node
 	var bios systemv1alpha1.GetBIOSSerialNumberResponse
 	var err, biosErr error
-	found := make([]Path, len(paths))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		node, err = s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, Sessions: true})
@@ -165,9 +155,6 @@ func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
 		defer cancel()
 		biosErr = s.Client.Do(limited, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios)
 	})
-	for i, path := range paths {
-		wg.Go(func() { found[i] = s.path(ctx, path) })
-	}
 	wg.Wait()
 	if err != nil {
 		return Node{}, err
@@ -175,12 +162,7 @@ func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
 	if biosErr != nil && !node.saysUnreachable(biosErr) {
 		node.addProblem(problem.New(problem.NoAnswer, problem.Object{Type: problem.Node}, "serial number of the machine: "+Reason(biosErr), "read the daemon's log"))
 	}
-	node.Serial, node.Paths, node.Unfolded = bios.GetSerialNumber(), found, len(found) > 0
-	for _, path := range node.Paths {
-		node.Problems = append(node.Problems, path.Problems...)
-	}
-	problem.Sort(node.Problems)
-	node.dropRepeatedProblems()
+	node.Serial = bios.GetSerialNumber()
 	return node, ctx.Err()
 }
 

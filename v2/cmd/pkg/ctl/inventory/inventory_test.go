@@ -2,7 +2,6 @@ package inventory_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -137,9 +136,9 @@ func source(t *testing.T, dir string) inventory.Source {
 	return inventory.Source{Client: client}
 }
 
-func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
+func draw(t *testing.T, s inventory.Source, width int) string {
 	t.Helper()
-	node, err := s.Node(t.Context(), paths)
+	node, err := s.Node(t.Context())
 	require.NoError(t, err)
 	node.Unfolded = true
 	return node.Draw(&output.Printer{Format: output.Table}, width)
@@ -190,12 +189,12 @@ func withInspector(t *testing.T, node *winsim.Node) string {
 func TestNode_NoInspector(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume"}}})
-	if _, err := source(t, dir).Node(t.Context(), nil); !errors.As(err, new(*endpoint.UnreachableError)) || !strings.Contains(err.Error(), "csi-proxyctl doctor") {
+	if _, err := source(t, dir).Node(t.Context()); !errors.As(err, new(*endpoint.UnreachableError)) || !strings.Contains(err.Error(), "csi-proxyctl doctor") {
 		t.Errorf("without the group system: %v", err)
 	}
 	serve.StartWith(t, newNode(t, "raw"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"system"}}}) // without disk and volume it has no inspector
 	s := source(t, dir)
-	if _, err := s.Node(t.Context(), nil); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "this needs the csi-proxy of this project") {
+	if _, err := s.Node(t.Context()); status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "this needs the csi-proxy of this project") {
 		t.Errorf("without an inspector: %v", err)
 	}
 	found, err := s.VolumesOn(t.Context(), 1, 2)
@@ -209,19 +208,11 @@ func TestNode_NoInspector(t *testing.T) {
 func TestNode_NoFilesystemGroup(t *testing.T) {
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir, APIGroups: []string{"disk", "volume", "system"}}})
-	node, err := source(t, dir).Node(t.Context(), nil)
+	node, err := source(t, dir).Node(t.Context())
 	require.NoError(t, err)
 	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != problem.Unseen {
 		t.Errorf("stale mounts %+v, problems %+v", node.Stale(), node.Problems)
 	}
-}
-
-// TestNode_Paths: a path appears at its volume, without repeated problems.
-func TestNode_Paths(t *testing.T) {
-	dir := serve.SocketDir(t)
-	serve.StartWith(t, newNode(t, "stale"), serve.Config{Config: daemon.Config{SocketDir: dir}})
-	golden(t, "paths", draw(t, source(t, dir), 80, kubelet, kubelet+`\plugins\gone`, kubelet+`\nothing`, `C:\Windows`,
-		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
 }
 
 // TestVolumes: the list has all volumes with disk and partition.
@@ -243,11 +234,11 @@ func TestVolumes(t *testing.T) {
 func TestNode_JSON(t *testing.T) {
 	for name := range models {
 		t.Run(name, func(t *testing.T) {
-			n, err := source(t, withInspector(t, newNode(t, name))).Node(t.Context(), nil)
+			n, err := source(t, withInspector(t, newNode(t, name))).Node(t.Context())
 			require.NoError(t, err)
 			encoded, err := json.Marshal(n)
 			require.NoError(t, err)
-			for _, list := range []string{"disks", "volumes", "sessions", "shares", "pods", "paths", "problems", "partitions", "mountPaths", "links"} {
+			for _, list := range []string{"disks", "volumes", "sessions", "shares", "pods", "problems", "partitions", "mountPaths", "links"} {
 				if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
 					t.Errorf("%s is null in %s", list, encoded)
 				}
@@ -258,19 +249,5 @@ func TestNode_JSON(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestNode_Interrupted: it ends with the context.
-func TestNode_Interrupted(t *testing.T) {
-	node := newNode(t, "healthy")
-	dir := serve.SocketDir(t)
-	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
-	ctx, cancel := context.WithCancel(t.Context())
-	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { cancel() }})
-	require.NoError(t, err)
-	defer fault.Remove()
-	if _, err := source(t, dir).Node(ctx, nil); err == nil {
-		t.Error("there is an answer")
 	}
 }

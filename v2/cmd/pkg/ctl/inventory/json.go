@@ -23,7 +23,7 @@ func (n Node) MarshalJSON() ([]byte, error) {
 	o.Set("shares", Objects(n, n.GetShares()))
 	o.Set("sessions", Objects(n, n.GetSessions()))
 	o.Set("problems", append([]Problem{}, n.Problems...))
-	return append(o, output.Member{Name: "paths", Value: append([]Path{}, n.Paths...)}).MarshalJSON()
+	return o.MarshalJSON()
 }
 
 // timeOf returns a time for scripts, or nothing if it is unknown.

@@ -1,9 +1,6 @@
 package inventory
 
 import (
-	"slices"
-	"strings"
-
 	"google.golang.org/protobuf/proto"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
@@ -58,19 +55,4 @@ func (n Node) About(t problem.Type) (about []Problem) {
 // unseen adds a problem that something is not visible.
 func (n *Node) unseen(text string) {
 	n.addProblem(problem.New(problem.Unseen, problem.Object{Type: problem.Node}, text, ""))
-}
-
-// dropRepeatedProblems removes problems of paths that the list of stale mounts repeats.
-func (n *Node) dropRepeatedProblems() {
-	repeated := func(p Problem) bool {
-		return p.Kind == problem.StaleMount && p.Object.Type == problem.Path && n.isStale(p.Object.ID)
-	}
-	n.Problems = slices.DeleteFunc(n.Problems, repeated)
-	for i := range n.Paths {
-		n.Paths[i].Problems = slices.DeleteFunc(n.Paths[i].Problems, repeated)
-	}
-}
-
-func (n *Node) isStale(path string) bool {
-	return slices.ContainsFunc(n.Stale(), func(l *extensionv1.Link) bool { return strings.EqualFold(l.GetPath(), path) })
 }

@@ -40,7 +40,7 @@ func TestNode_Crowded(t *testing.T) {
 	require.NoError(t, err)
 	dir := serve.SocketDir(t)
 	serve.StartWith(t, node, serve.Config{Config: daemon.Config{SocketDir: dir}})
-	found, err := source(t, dir).Node(t.Context(), nil)
+	found, err := source(t, dir).Node(t.Context())
 	require.NoError(t, err)
 	if len(found.Problems) != 2 || found.Problems[0].Kind != problem.Offline || found.Problems[1].Kind != problem.Full {
 		t.Fatalf("problems %+v", found.Problems)

@@ -251,23 +251,6 @@ func TestServer_Events(t *testing.T) {
 	viewer.expect("node", "second", "seen", "2026-11-15 12:00:04 UTC")
 }
 
-// TestServer_Viewers: ten viewers cost one description per interval.
-func TestServer_Viewers(t *testing.T) {
-	s := start(t)
-	viewers := make([]stream, 10)
-	for i := range viewers {
-		viewers[i] = s.events(t)
-		viewers[i].expect("node", "", "seen", "")
-	}
-	for _, serial := range []string{"second", "third", "fourth"} {
-		s.describe(serial)
-		for _, viewer := range viewers {
-			viewer.expect("node", serial, "seen", "")
-		}
-		s.tick <- time.Time{} // blocks while the node is described once more
-	}
-}
-
 // TestServer_Fresh: a page that is opened after a pause shows the node as it is now.
 func TestServer_Fresh(t *testing.T) {
 	s := start(t)

@@ -29,7 +29,6 @@ type content struct {
 	Shares   []card
 	Sessions []card
 	Stale    []card
-	Paths    []card
 }
 
 // Columns are those of the table.
@@ -39,7 +38,7 @@ func (c content) Columns() []string {
 
 // Empty says that there is nothing to show.
 func (c content) Empty() bool {
-	return len(c.Problems)+len(c.Disks)+len(c.Volumes)+len(c.Shares)+len(c.Sessions)+len(c.Stale)+len(c.Paths) == 0
+	return len(c.Problems)+len(c.Disks)+len(c.Volumes)+len(c.Shares)+len(c.Sessions)+len(c.Stale) == 0
 }
 
 // card is an object as the page shows it. Each kind of object has some of it.
@@ -47,7 +46,7 @@ type card struct {
 	ID, Name, Size string
 	Badges         []badge
 	Bar            *bar
-	Label          string // of a volume; the serial number of a disk, the target of a link, the path of --path
+	Label          string // of a volume; the serial number of a disk, the target of a link
 	Usage          badge
 	Details        []string
 	Uses           []use
@@ -146,7 +145,6 @@ func view(node inventory.Node) content {
 	b.Shares = cards(node.GetShares(), b.share)
 	b.Sessions = cards(node.GetSessions(), b.session)
 	b.Stale = cards(node.Stale(), b.stale)
-	b.Paths = cards(node.Paths, b.path)
 	for _, p := range node.Problems {
 		b.addProblem(p)
 	}
@@ -325,19 +323,11 @@ func number(n uint32) string {
 	return fmt.Sprint(n)
 }
 
+var tones = map[output.Style]tone{output.Good: good, output.Warning: warn, output.Bad: bad}
+
 func state(d *extensionv1.Disk) badge {
-	switch {
-	case d.Online == nil:
-		return badge{"state unknown", faint}
-	case !d.GetOnline():
-		return badge{"offline", bad}
-	case problem.Silent(d): // Windows calls it online all the same
-		return badge{"unreadable", bad}
-	case d.GetReadOnly():
-		return badge{"read-only", bad}
-	default:
-		return badge{"online", good}
-	}
+	cell := inventory.DiskState(d)
+	return badge{cell.Text, cmp.Or(tones[cell.Style], faint)}
 }
 
 func size(bytes *int64) string {
@@ -415,23 +405,8 @@ func (b *builder) share(s *extensionv1.Share) card {
 	default:
 		c.Badges = append(c.Badges, badge{"does not answer", bad})
 	}
-	switch {
-	case !mapped:
-	case s.User == nil:
-		c.Details = append(c.Details, "user unknown")
-	case s.GetUser() == "":
-		c.Details = append(c.Details, "guest")
-	default:
-		c.Details = append(c.Details, "user "+s.GetUser())
-	}
-	switch {
-	case !mapped:
-	case s.Private == nil:
-		c.Details = append(c.Details, "encryption unknown")
-	case s.GetPrivate():
-		c.Details = append(c.Details, "encrypted")
-	default:
-		c.Details = append(c.Details, "not encrypted")
+	for _, cell := range inventory.Access(s) {
+		c.Details = append(c.Details, cell.Text)
 	}
 	if s.GetRemovalWaits() {
 		c.Details = append(c.Details, "removal waits for its links")
@@ -465,10 +440,6 @@ func (b *builder) stale(l *extensionv1.Link) card {
 		ID: b.object(problem.Object{Type: problem.Mount, ID: l.GetPath()}), Uses: []use{b.use("mount", l.GetPath())}, Name: problem.ShortID(l.GetVolumeId()),
 		Label: l.GetTarget(), Details: []string{l.GetStale()},
 	}
-}
-
-func (b *builder) path(p inventory.Path) card {
-	return card{ID: b.object(problem.Object{Type: problem.Path, ID: p.Path}), Label: p.Path, Name: problem.ShortID(p.VolumeID), Problems: texts(p.Problems)}
 }
 
 func (b *builder) tiles(node inventory.Node) {

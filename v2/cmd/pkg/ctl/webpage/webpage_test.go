@@ -61,7 +61,6 @@ func named(name string) inventory.Node {
 			Sessions: []*extensionv1.Session{{Target: name, Disks: []uint32{1, 7}, Persistent: true}},
 			Links:    []*extensionv1.Link{{Path: pod, VolumeId: name}, {Path: name, VolumeId: name, Target: name, Stale: name}},
 		},
-		Paths:    []inventory.Path{{Path: name, VolumeID: name, Problems: problems}},
 		Problems: problems,
 	}
 }
