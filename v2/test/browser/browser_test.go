@@ -29,7 +29,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/problem"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/browser/devtools"
 )
 
 var (
@@ -46,7 +45,7 @@ const required = "CSI_PROXY_BROWSER_REQUIRED"
 const limit = time.Minute
 
 // shared is the browser of all tests. Each has a tab with its own storage.
-var shared *devtools.Browser
+var shared *chrome
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -73,7 +72,7 @@ func run(m *testing.M) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	// evil.example leads to this machine, as after an attack on DNS.
-	shared, err = devtools.Start(ctx, *chromium, profile, "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+	shared, err = startChrome(ctx, *chromium, profile, "--host-resolver-rules=MAP evil.example 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -90,7 +89,7 @@ func run(m *testing.M) int {
 type tab struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // of the test
-	*devtools.Tab
+	*target
 
 	mu       sync.Mutex
 	requests map[string]string // addresses, by the id of the request
@@ -108,14 +107,14 @@ func open(t *testing.T) *tab {
 	t.Cleanup(cancel)
 	p := &tab{t: t, ctx: ctx, loaded: make(chan struct{}, 10), requests: map[string]string{}}
 	var err error
-	if p.Tab, err = shared.Open(ctx, p.handle); err != nil {
+	if p.target, err = shared.Open(ctx, p.handle); err != nil {
 		t.Fatal(err)
 	}
 	p.size(1100, 900, false)
 	return p
 }
 
-func (p *tab) handle(e devtools.Event) {
+func (p *tab) handle(e event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var params struct {

@@ -1,10 +1,6 @@
 //go:build unix
 
-// Package devtools drives Chromium through the DevTools protocol.
-//
-// The protocol runs over pipes that only the two processes have: JSON messages that end with a zero
-// byte. https://chromedevtools.github.io/devtools-protocol/
-package devtools
+package browser
 
 import (
 	"bufio"
@@ -18,31 +14,34 @@ import (
 	"sync"
 )
 
-// flags are for tests: no window, no sandbox for root, and no requests of its own.
-var flags = []string{
+// This file drives Chromium through the DevTools protocol, over pipes that only the two processes have: JSON messages that end with a zero
+// byte. https://chromedevtools.github.io/devtools-protocol/
+
+// chromeFlags are for tests: no window, no sandbox for root, and no requests of its own.
+var chromeFlags = []string{
 	"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 	"--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--font-render-hinting=none",
 	"--remote-debugging-pipe",
 }
 
-// Browser is a running Chromium.
-type Browser struct {
+// chrome is a running Chromium.
+type chrome struct {
 	cmd    *exec.Cmd
 	input  *os.File
 	ended  chan struct{}
 	mu     sync.Mutex
 	last   int
-	calls  map[int]chan message
-	events map[string]func(Event) // by session
+	calls  map[int]chan protocolMessage
+	events map[string]func(event) // by session
 }
 
-// Event is something that happened in a tab.
-type Event struct {
+// event is something that happened in a tab.
+type event struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
 
-type message struct {
+type protocolMessage struct {
 	ID        int             `json:"id,omitempty"`
 	SessionID string          `json:"sessionId,omitempty"`
 	Method    string          `json:"method,omitempty"`
@@ -53,8 +52,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// Start starts a program with an empty profile in a directory, and more flags.
-func Start(ctx context.Context, program, profile string, more ...string) (*Browser, error) {
+// startChrome starts a program with an empty profile in a directory, and more flags.
+func startChrome(ctx context.Context, program, profile string, more ...string) (*chrome, error) {
 	theirInput, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -65,25 +64,25 @@ func Start(ctx context.Context, program, profile string, more ...string) (*Brows
 		return nil, errors.Join(err, input.Close())
 	}
 	defer theirOutput.Close()
-	cmd := exec.CommandContext(ctx, program, append(append(flags, "--user-data-dir="+profile), more...)...) //nolint:gosec // the test's browser
-	cmd.ExtraFiles = []*os.File{theirInput, theirOutput}                                                    // 3 and 4, as it expects
+	cmd := exec.CommandContext(ctx, program, append(append(chromeFlags, "--user-data-dir="+profile), more...)...) //nolint:gosec // the test's browser
+	cmd.ExtraFiles = []*os.File{theirInput, theirOutput}                                                          // 3 and 4, as it expects
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, input.Close(), output.Close())
 	}
-	b := &Browser{cmd: cmd, input: input, ended: make(chan struct{}), calls: map[int]chan message{}, events: map[string]func(Event){}}
+	b := &chrome{cmd: cmd, input: input, ended: make(chan struct{}), calls: map[int]chan protocolMessage{}, events: map[string]func(event){}}
 	go b.read(output)
 	return b, nil
 }
 
 // Close ends the browser.
-func (b *Browser) Close(ctx context.Context) error {
+func (b *chrome) Close(ctx context.Context) error {
 	_ = b.call(ctx, "", "Browser.close", nil, nil) // it may end before it answers
 	<-b.ended
 	return errors.Join(b.input.Close(), b.cmd.Wait())
 }
 
 // read delivers answers and events until the browser ends.
-func (b *Browser) read(output io.ReadCloser) {
+func (b *chrome) read(output io.ReadCloser) {
 	defer close(b.ended)
 	defer output.Close()
 	reader := bufio.NewReader(output)
@@ -92,7 +91,7 @@ func (b *Browser) read(output io.ReadCloser) {
 		if err != nil {
 			return
 		}
-		var m message
+		var m protocolMessage
 		if json.Unmarshal(line[:len(line)-1], &m) != nil {
 			return
 		}
@@ -104,12 +103,12 @@ func (b *Browser) read(output io.ReadCloser) {
 		case m.ID != 0 && answer != nil:
 			answer <- m
 		case m.ID == 0 && handle != nil:
-			handle(Event{m.Method, m.Params})
+			handle(event{m.Method, m.Params})
 		}
 	}
 }
 
-func (b *Browser) call(ctx context.Context, session, method string, params, result any) error {
+func (b *chrome) call(ctx context.Context, session, method string, params, result any) error {
 	encoded, err := json.Marshal(params)
 	if err != nil {
 		return err
@@ -117,10 +116,10 @@ func (b *Browser) call(ctx context.Context, session, method string, params, resu
 	if params == nil {
 		encoded = nil
 	}
-	answer := make(chan message, 1)
+	answer := make(chan protocolMessage, 1)
 	b.mu.Lock()
 	b.last++
-	m := message{ID: b.last, SessionID: session, Method: method, Params: encoded}
+	m := protocolMessage{ID: b.last, SessionID: session, Method: method, Params: encoded}
 	b.calls[m.ID] = answer
 	line, err := json.Marshal(m)
 	if err == nil {
@@ -146,36 +145,36 @@ func (b *Browser) call(ctx context.Context, session, method string, params, resu
 	}
 }
 
-// Tab is a tab with its own cookies and storage.
-type Tab struct {
-	browser *Browser
+// target is a tab with its own cookies and storage.
+type target struct {
+	browser *chrome
 	session string
 }
 
 // Open opens an empty tab. handle gets its events, and must not call methods.
-func (b *Browser) Open(ctx context.Context, handle func(Event)) (*Tab, error) {
+func (b *chrome) Open(ctx context.Context, handle func(event)) (*target, error) {
 	var browsing struct {
 		BrowserContextID string `json:"browserContextId"`
 	}
 	if err := b.call(ctx, "", "Target.createBrowserContext", nil, &browsing); err != nil {
 		return nil, err
 	}
-	var target struct {
+	var created struct {
 		TargetID string `json:"targetId"`
 	}
-	if err := b.call(ctx, "", "Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": browsing.BrowserContextID}, &target); err != nil {
+	if err := b.call(ctx, "", "Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": browsing.BrowserContextID}, &created); err != nil {
 		return nil, err
 	}
 	var attached struct {
 		SessionID string `json:"sessionId"`
 	}
-	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
+	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": created.TargetID, "flatten": true}, &attached); err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	b.events[attached.SessionID] = handle
 	b.mu.Unlock()
-	tab := &Tab{b, attached.SessionID}
+	tab := &target{b, attached.SessionID}
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "DOM"} {
 		if err := tab.Call(ctx, domain+".enable", nil, nil); err != nil {
 			return nil, err
@@ -185,12 +184,12 @@ func (b *Browser) Open(ctx context.Context, handle func(Event)) (*Tab, error) {
 }
 
 // Call calls a method of the protocol. result may be nil.
-func (t *Tab) Call(ctx context.Context, method string, params, result any) error {
+func (t *target) Call(ctx context.Context, method string, params, result any) error {
 	return t.browser.call(ctx, t.session, method, params, result)
 }
 
 // Evaluate runs an expression in the page, waits if it is a promise, and decodes its value.
-func (t *Tab) Evaluate(ctx context.Context, expression string, value any) error {
+func (t *target) Evaluate(ctx context.Context, expression string, value any) error {
 	var result struct {
 		Result struct {
 			Value json.RawMessage `json:"value"`
@@ -216,7 +215,7 @@ func (t *Tab) Evaluate(ctx context.Context, expression string, value any) error 
 }
 
 // Screenshot returns what the window shows, or the whole page, as PNG.
-func (t *Tab) Screenshot(ctx context.Context, whole bool) ([]byte, error) {
+func (t *target) Screenshot(ctx context.Context, whole bool) ([]byte, error) {
 	var shot struct {
 		Data []byte `json:"data"`
 	}

@@ -1,3 +1,5 @@
+//go:build drivers
+
 // Package ported replaces the Windows mounters of released CSI drivers by the mounter kit, builds
 // the drivers for Windows, and runs their node services on an emulated node, on every system. It is
 // part of what `make test-drivers` starts.

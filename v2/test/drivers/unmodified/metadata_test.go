@@ -1,15 +1,16 @@
-// Package metadata serves what drivers ask the metadata service of their cloud about the machine they
-// run on. It knows one machine per cloud, and only the paths that drivers read.
-package metadata
+package unmodified
 
 import (
 	"fmt"
 	"net/http"
 )
 
-// EC2 is the instance metadata service of Amazon EC2, version 2: each request needs a token.
+// What drivers ask the metadata service of their cloud about the machine they run on: one machine per cloud, and only the
+// paths that drivers read.
+
+// ec2Metadata is the instance metadata service of Amazon EC2, version 2: each request needs a token.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
-func EC2() http.Handler {
+func ec2Metadata() http.Handler {
 	const granted, lifetime = "granted", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, r *http.Request) {
@@ -40,9 +41,9 @@ func EC2() http.Handler {
 	return mux
 }
 
-// ComputeEngine is the metadata server of Google Compute Engine.
+// computeEngineMetadata is the metadata server of Google Compute Engine.
 // https://cloud.google.com/compute/docs/metadata/querying-metadata
-func ComputeEngine() http.Handler {
+func computeEngineMetadata() http.Handler {
 	const header, flavor = "Metadata-Flavor", "Google"
 	mux := http.NewServeMux()
 	for path, text := range map[string]string{
