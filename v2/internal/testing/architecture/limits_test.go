@@ -22,7 +22,6 @@ func TestLimits(t *testing.T) {
 		{"| 5 s; 15 min", "v2/cmd/pkg/daemon/server/server.go", "DefaultIdleTimeout = 15 * time.Minute"},
 		{"one per 10 s", "v2/cmd/pkg/daemon/server/endpoint.go", "pingInterval = 10 * time.Second"},
 		{"4 per connection", "v2/cmd/pkg/daemon/server/limits.go", "maxWatches = 4"},
-		{"to arrive | 30 to 35 s", "v2/cmd/pkg/daemon/server/server.go", "DefaultArrivalTimeout = 30 * time.Second"},
 		{"volumes of a disk | 30 s", "v2/pkg/disk/hostapi/arrival.go", "arrivalTimeout = 30 * time.Second"},
 		{"of an iSCSI session | 30 s", "v2/pkg/iscsi/hostapi/disks.go", "arrivalTimeout = 30 * time.Second"},
 		{"disks of a target that is disconnected | 1 min", "v2/pkg/iscsi/hostapi/disconnect.go", "logoutTimeout = time.Minute"},
