@@ -49,17 +49,21 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 # Without grpcnotrace gRPC links golang.org/x/net/trace, whose templates keep the linker from
 # dropping unused methods: a fifth of the binary. Without nethttpomithttp2 the server of the metrics, which speaks
 # HTTP/1, brings a second implementation of HTTP/2, 0.35 MB.
-BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace,nethttpomithttp2 -ldflags "$(LDFLAGS)"
-STATIC_GO  := CGO_ENABLED=0 $(GO)
+export TAGS := grpcnotrace,nethttpomithttp2
+BUILDFLAGS  := -buildvcs=false -ldflags "$(LDFLAGS)"
+# Programs, tests, vet and lint have the same flags, so that they share what is compiled. Tools and plugin have no tags.
+export CGO_ENABLED := 0
+export GOFLAGS     := -trimpath -tags=$(TAGS)
 
 # Packages of the modules that go.work joins: library, client, mounter and its tests, programs and their tests. The tools
 # and the examples are modules apart, so that their dependencies do not mix with ours.
 MODULES      := client mounter mounter/mountertest v2 v2/cmd v2/test
 PACKAGES     := $(MODULES:%=./%/...)
-GO_TOOLS     := GOWORK=off $(GO) -C tools
+APART        := GOWORK=off GOFLAGS=-trimpath
+GO_TOOLS     := $(APART) $(GO) -C tools
 OUR_TOOLS    := ./image ./interceptgen ./manifests/... ./protogen ./release
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
-GO_KUBECTL   := GOWORK=off $(GO) -C kubectl-csi_proxy
+GO_KUBECTL   := $(APART) $(GO) -C kubectl-csi_proxy
 
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
@@ -68,11 +72,18 @@ GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zin
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
-# RACE=-race runs the tests with the race detector, as CI does. It needs a C compiler.
-RACE ?=
+# RACE=-race runs the tests with the race detector, as CI does, which has lint for vet. It needs a C compiler. Tests that only
+# search this repository, or compare what one goroutine prints, take five times as long with it and show no more.
+RACE       ?=
+RACE_ON    := $(if $(RACE),CGO_ENABLED=1)
+RACE_FLAGS := $(if $(RACE),$(RACE) -vet=off)
+SEQUENTIAL := ./v2/cmd/pkg/ctl/command ./v2/internal/testing/...
+CONCURRENT  = $(if $(RACE),$(filter-out $(shell $(GO) list $(SEQUENTIAL)),$(shell $(GO) list $(PACKAGES))),$(PACKAGES))
 
-# The packages of which -short tries only a sample of the cases, or not all tests.
-WHOLE_PACKAGES = $(addprefix ./,$(sort $(dir $(shell $(GREP_TESTS) -lE 'sweep\.OneIn|testing\.Short\(\)' --exclude-dir=sweep $(MODULES)))))
+# The tests of which -short tries only a sample of the cases, or nothing. 'make simulate' runs the simulation.
+SAMPLED       := sweep\.OneIn|testing\.Short\(\)
+SAMPLED_FILES  = $(sort $(shell $(GREP_TESTS) -lE '$(SAMPLED)' --exclude-dir=sweep --exclude-dir=simulation $(MODULES)))
+SAMPLED_TESTS  = $(shell awk '/^func /{name=$$2; sub("[\050].*", "", name)} /$(SAMPLED)/{print name}' $(SAMPLED_FILES) | sort -u | paste -sd'|')
 
 # Tests wait more than they compute.
 TEST_FLAGS := -parallel=8 -timeout=20m
@@ -86,14 +97,14 @@ help: ## Show this list
 .PHONY: build
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
 	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) csi-proxy-verify.exe (windows/amd64)"
-	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
-	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./v2/test/windows
+	$(Q)GOOS=windows GOARCH=amd64 $(GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
+	$(Q)GOOS=windows GOARCH=amd64 $(GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./v2/test/windows
 
 .PHONY: native
 native:
 	@echo "build $(NATIVE_PROGRAMS)"
 	@[ -e bin/csi-proxy-sim ] || echo "compiling; the first run takes several minutes"
-	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=$(PROGRAMS)/%)
+	$(Q)$(GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=$(PROGRAMS)/%)
 
 # Windows shows these as a file's properties. The linker finds them in the program's directory.
 .PHONY: resources
@@ -103,7 +114,7 @@ resources: bin/tools/go-winres
 
 .PHONY: demo
 demo: native ## Show the life of volumes on an emulated Windows node, each answer checked
-	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./v2/test/demo
+	$(Q)$(GO) run $(BUILDFLAGS) ./v2/test/demo
 
 .PHONY: run
 run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags
@@ -118,13 +129,14 @@ PAGE_TESTS := TestLinks|TestWords|TestLimits|TestSupplyChain|TestManual|TestPage
 test: export CSI_PROXY_SEED := $(SEED)
 test: ## Run the tests of all packages, or of PKG=./pkg/volume/..., with samples of their sweeps
 	@echo "sweeps try samples; make test SEED=$(SEED) tries the same cases again, and make test-whole all"
-	$(GO) test $(RACE) -short $(ORDER) $(TEST_FLAGS) $(or $(patsubst ./internal/%,./v2/internal/%,$(patsubst ./pkg/%,./v2/pkg/%,$(PKG))),$(PACKAGES))
+	$(RACE_ON) $(GO) test $(RACE_FLAGS) -short $(ORDER) $(TEST_FLAGS) $(or $(patsubst ./internal/%,./v2/internal/%,$(patsubst ./pkg/%,./v2/pkg/%,$(PKG))),$(CONCURRENT))
 ifeq ($(PKG),)
-	$(GO) test -short -count=1 -run '^($(PAGE_TESTS))$$' $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(PAGE_TESTS))\b' ./v2)))
+	$(if $(RACE),$(GO) test -short $(ORDER) $(TEST_FLAGS) $(SEQUENTIAL))
+	$(if $(ORDER),,$(GO) test -short -count=1 -run '^($(PAGE_TESTS))$$' $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(PAGE_TESTS))\b' ./v2))))
 	$(GO_TOOLS) test $(TEST_FLAGS) $(OUR_TOOLS)
-	$(GO_KUBECTL) test $(RACE) $(ORDER) $(TEST_FLAGS) ./...
-	$(GO_EXAMPLES) test $(RACE) $(ORDER) -short ./... # Ginkgo refuses -parallel
-	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
+	$(RACE_ON) $(GO_KUBECTL) test $(RACE_FLAGS) $(ORDER) $(TEST_FLAGS) ./...
+	$(GO_EXAMPLES) test $(ORDER) -short ./... # Ginkgo refuses -parallel
+	GOOS=windows $(GO) vet -tags=wine,$(TAGS) $(PACKAGES)
 endif
 
 .PHONY: check
@@ -133,21 +145,21 @@ check: bin/tools/golangci-lint ## Vet, lint and test the packages that have chan
 
 .PHONY: test-whole
 test-whole: ## Run whole sweeps, drivers' modules that use ours, and with the oldest versions that ours require
-	$(GO) test $(ORDER) $(TEST_FLAGS) $(WHOLE_PACKAGES)
+	$(GO) test $(ORDER) $(TEST_FLAGS) -run='^($(or $(SAMPLED_TESTS),$(error no samples)))$$' $(addprefix ./,$(sort $(dir $(SAMPLED_FILES))))
 	for module in client mounter; do GOWORK=off $(GO) -C $$module test $(TEST_FLAGS) ./... || exit; done
-	$(GO) vet -trimpath -tags=drivers,wine ./v2/test/drivers/... ./v2/test/wine/...
-	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
+	$(GO) vet -tags=drivers,wine,$(TAGS) ./v2/test/drivers/... ./v2/test/wine/...
+	GOOS=windows $(GO_EXAMPLES) vet ./...
 
 .PHONY: test-all
 test-all: ## Run every test that needs no Windows, as CI does
 	$(MAKE) test RACE=-race SHUFFLE=on
 	$(MAKE) test-whole test-browser test-clients test-wine simulate attack SHUFFLE=on RACE=-race
 
-# One package after the other, so that each test says at once how far it is. A package takes
-# minutes; the limit is for a machine whose host takes its processors away.
+# The rig and the suite beside each other, since both mostly wait; what tests say comes at the end of a package. The limit
+# is for a machine whose host takes its processors away.
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
-	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./v2/test/wine/...
+	$(GO) test -tags=wine,$(TAGS) -count=1 -v -p=2 -timeout=40m ./v2/test/wine/...
 
 # Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED
 # is set. SCREENSHOTS=DIR keeps pictures of the pages.
@@ -174,7 +186,7 @@ test-clients: native ## Test the server with gRPC for Node.js and for Python; in
 DRIVER_TESTS := ./v2/test/drivers/ported ./v2/test/drivers/unmodified
 .PHONY: test-drivers
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine
-	$(GO) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
+	$(GO) test -tags=drivers,wine,$(TAGS) -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS)
 
 # The files that only a build for Windows has, in these modules.
 ROOTS        := ./client ./mounter ./v2
@@ -185,8 +197,8 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	bin/tools/actionlint -shellcheck= -pyflakes= # so that the result does not depend on what is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
 	GOOS=windows bin/tools/golangci-lint run $(sort $(dir $(shell $(GREP_WINDOWS))))
-	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
-	cd kubectl-csi_proxy && GOWORK=off ../bin/tools/golangci-lint run ./...
+	cd tools && $(APART) ../bin/tools/golangci-lint run --build-tags=none $(OUR_TOOLS)
+	cd kubectl-csi_proxy && $(APART) ../bin/tools/golangci-lint run --build-tags=none ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
 # Of what we ship and what drivers import, as it is on Windows and here. It asks vuln.go.dev.
@@ -208,7 +220,7 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write the fig
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
 		{ cat $(BENCH_OUTPUT)/native.txt; exit 1; }
-	$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
+	$(GO) test -tags=wine,$(TAGS) -count=1 -v -timeout=30m -run '^TestComparison$$' ./v2/test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 
 .PHONY: report
@@ -281,13 +293,13 @@ release: releasable resources ## Make the files of a release, VERSION=v1.4.0, in
 		dir=$(DIST)/build/$$(echo $$platform | tr / _); mkdir -p $$dir; \
 		for program in $$programs; do packages="$$packages $(PROGRAMS)/$$program"; done; \
 		echo "build $$programs ($$platform)"; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
-		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./v2/test/windows || exit;; esac; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
+		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./v2/test/windows || exit;; esac; \
 		packages=; \
 	done
 	$(Q)for platform in $(PLUGIN_PLATFORMS); do \
 		echo "build kubectl-csi_proxy ($$platform)"; \
-		GOOS=$${platform%/*} GOARCH=$${platform#*/} CGO_ENABLED=0 $(GO_KUBECTL) build -trimpath -buildvcs=false -ldflags='-s -w -X main.stamped=$(VERSION)' \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(GO_KUBECTL) build -buildvcs=false -ldflags='-s -w -X main.stamped=$(VERSION)' \
 			-o '$(abspath $(DIST))'/plugin/$$(echo $$platform | tr / _)/ . || exit; \
 	done
 	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \

@@ -159,8 +159,9 @@ func runTests(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(programs)
-	build := osexec.Command("go", "build", "-buildvcs=false", "-o", programs, "./csi-proxyctl", "./csi-proxy-sim")
-	build.Dir, build.Env = "../v2/cmd", append(os.Environ(), "GOWORK=")
+	build := osexec.Command("go", "build", "-buildvcs=false", "-trimpath", "-tags=grpcnotrace,nethttpomithttp2", "-o", // as the Makefile does
+		programs, "./csi-proxyctl", "./csi-proxy-sim")
+	build.Dir, build.Env = "../v2/cmd", append(os.Environ(), "GOWORK=", "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		panic(string(text))
 	}

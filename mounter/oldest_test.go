@@ -58,7 +58,7 @@ func TestVersions(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// daemonProcess starts csi-proxy-sim, built with the versions of its own module.
+// daemonProcess starts csi-proxy-sim, built with the newest versions.
 func daemonProcess(t *testing.T) []mounter.Option {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mounter") // short, because names of sockets must be
@@ -68,7 +68,7 @@ func daemonProcess(t *testing.T) []mounter.Option {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	program := filepath.Join(dir, "csi-proxy-sim")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./csi-proxy-sim")
-	build.Dir, build.Env = filepath.Join("..", "v2", "cmd"), append(os.Environ(), "GOWORK=off")
+	build.Dir, build.Env = filepath.Join("..", "v2", "cmd"), append(os.Environ(), "GOWORK=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

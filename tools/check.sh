@@ -35,7 +35,7 @@ for module in "${!packages[@]}"; do
 	grep -q "^	./$module\$" go.work && work='' || work=off # the tools, the examples and the plugin are apart
 	echo "$module: ${dirs[*]}"
 	for os in linux windows; do
-		GOWORK=$work GOOS=$os go -C "$module" vet -tags=drivers,wine "${dirs[@]}"
+		GOWORK=$work GOOS=$os go -C "$module" vet -tags="drivers,wine,${TAGS:-}" "${dirs[@]}"
 		(cd "$module" && GOWORK=$work GOOS=$os "$lint" run "${dirs[@]}")
 	done
 	GOWORK=$work go -C "$module" test -short -count=1 -parallel=8 "${dirs[@]}"

@@ -25,7 +25,7 @@ const wrongCommandLine = 2
 func program(t *testing.T, name string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	runGo(t, "build", "-C=v2/cmd", "-trimpath", "-tags=grpcnotrace", "-o", file, "./"+name)
+	runGo(t, "build", "-C=v2/cmd", "-trimpath", "-tags=grpcnotrace,nethttpomithttp2", "-o", file, "./"+name)
 	return file
 }
 

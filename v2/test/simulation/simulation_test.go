@@ -33,7 +33,7 @@ func TestSimulation(t *testing.T) {
 	if *oneSeed != 0 {
 		*firstSeed, *seeds = *oneSeed, 1
 	} else if testing.Short() {
-		*seeds = min(*seeds, 40)
+		*seeds = min(*seeds, 20)
 	}
 	failed := 0
 	for seed := *firstSeed; seed < *firstSeed+*seeds && failed < *most; seed++ {
@@ -53,7 +53,7 @@ func TestSimulation(t *testing.T) {
 
 // TestReplay: a seed gives the same run again.
 func TestReplay(t *testing.T) {
-	for seed := range map[bool]uint64{false: 50, true: 5}[testing.Short()] {
+	for seed := range map[bool]uint64{false: 50, true: 3}[testing.Short()] {
 		first, second := append(simulate(t, seed+1, nil).trace, "the end"), append(simulate(t, seed+1, nil).trace, "the end")
 		for i := range min(len(first), len(second)) {
 			if first[i] != second[i] {

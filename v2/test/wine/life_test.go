@@ -72,7 +72,7 @@ func compileMounter(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
 	root, err := prefix.Root()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-trimpath", "-tags=wine,grpcnotrace", "-o", p.Path(`C:\mounter.test.exe`), "./mounter/mountertest")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-trimpath", "-tags=wine,"+prefix.Tags, "-o", p.Path(`C:\mounter.test.exe`), "./mounter/mountertest")
 	cmd.Dir = filepath.Clean(root)
 	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {

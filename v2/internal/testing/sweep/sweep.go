@@ -15,7 +15,8 @@ import (
 const seedVariable = "CSI_PROXY_SEED"
 
 // OneIn returns a function that reports for each case of a sweep whether to try it: one in n of them, or all without
-// -short. The choice follows from the seed and the name of the test, if the sweep asks in the same order.
+// -short. The choice follows from the seed and the name of the test, if the sweep asks in the same order. The test itself
+// calls it, not a helper: so 'make test-whole' finds the test.
 func OneIn(t testing.TB, n int) (try func() bool) {
 	t.Helper()
 	if !testing.Short() {

@@ -19,7 +19,7 @@ var codes = []uint32{5, 21, 87, 1117}
 // failEachCall fails each call of an operation in turn, once or for good, with each code. The
 // operation may fail or not, but it must name the disk; then, without the fault, it must
 // succeed. check looks at the node after each of the two.
-func failEachCall(t *testing.T, model winsim.Model, operate func(diskapi.DiskAPI) error, check func(t *testing.T, node *winsim.Node, done bool)) {
+func failEachCall(t *testing.T, try func() bool, model winsim.Model, operate func(diskapi.DiskAPI) error, check func(t *testing.T, node *winsim.Node, done bool)) {
 	t.Helper()
 	node := newNode(t, model)
 	require.NoError(t, operate(bound(t.Context(), node)))
@@ -27,7 +27,6 @@ func failEachCall(t *testing.T, model winsim.Model, operate func(diskapi.DiskAPI
 	for _, count := range node.Calls() {
 		total += count
 	}
-	try := sweep.OneIn(t, 10)
 	for nth := range total {
 		for _, code := range codes {
 			for _, times := range []int{1, 0} {
@@ -62,7 +61,7 @@ func TestFaults_BlankDisk(t *testing.T) {
 	} {
 		for way, partition := range ways {
 			t.Run(name+", "+way, func(t *testing.T) {
-				failEachCall(t, model, func(h diskapi.DiskAPI) error { return partition(h, blank) }, func(t *testing.T, node *winsim.Node, done bool) {
+				failEachCall(t, sweep.OneIn(t, 10), model, func(h diskapi.DiskAPI) error { return partition(h, blank) }, func(t *testing.T, node *winsim.Node, done bool) {
 					t.Helper()
 					if way != "PartitionDisk" { // whose retry may find nothing left to wait for
 						_ = node.Sleep(t.Context(), time.Second)
@@ -91,7 +90,7 @@ func TestFaults_UsedDisk(t *testing.T) {
 				}
 				return err
 			}
-			failEachCall(t, model, partition, func(t *testing.T, node *winsim.Node, _ bool) {
+			failEachCall(t, sweep.OneIn(t, 10), model, partition, func(t *testing.T, node *winsim.Node, _ bool) {
 				t.Helper()
 				if fingerprint(t, node, added) != before {
 					t.Error("the disk was written to")
@@ -136,7 +135,7 @@ func TestFaults_State(t *testing.T) {
 		if online {
 			model.Storage.SANPolicy = winsim.OfflineAll
 		}
-		failEachCall(t, model, func(h diskapi.DiskAPI) error { return h.SetDiskState(blank, online) }, func(t *testing.T, node *winsim.Node, done bool) {
+		failEachCall(t, sweep.OneIn(t, 10), model, func(h diskapi.DiskAPI) error { return h.SetDiskState(blank, online) }, func(t *testing.T, node *winsim.Node, done bool) {
 			t.Helper()
 			if done && attributes(t, node, blank).Offline == online {
 				t.Errorf("the disk is %+v", attributes(t, node, blank))

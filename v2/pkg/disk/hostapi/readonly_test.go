@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/sweep"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -150,7 +151,7 @@ func TestFaults_OnlineReadOnly(t *testing.T) {
 		disk := used["NTFS"]
 		disk.Offline, disk.ReadOnly = offline, offline
 		operate := func(h diskapi.DiskAPI) error { return h.OnlineDiskReadOnly(added) }
-		failEachCall(t, withDisk(disk), operate, func(t *testing.T, node *winsim.Node, done bool) {
+		failEachCall(t, sweep.OneIn(t, 10), withDisk(disk), operate, func(t *testing.T, node *winsim.Node, done bool) {
 			t.Helper()
 			got := attributes(t, node, added)
 			if info, err := node.DiskInfo(added); err != nil || info.LogOpened > 0 || done && (got.Offline || !got.ReadOnly) {

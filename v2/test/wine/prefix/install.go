@@ -21,6 +21,9 @@ const (
 	MingwVariable = "CSI_PROXY_MINGW"
 )
 
+// Tags are those of the Makefile, with which programs for Windows are compiled already.
+const Tags = "grpcnotrace,nethttpomithttp2"
+
 // Wine is an installation of Wine.
 type Wine struct{ dir string }
 

@@ -44,7 +44,7 @@ func Build(ctx context.Context) error {
 			return err
 		}
 	}
-	return run(ctx, root, "go", "build", "-trimpath", "-buildvcs=false", "-o", dir+"/",
+	return run(ctx, root, "go", "build", "-trimpath", "-buildvcs=false", "-tags="+prefix.Tags, "-o", dir+"/",
 		"./v2/cmd/csi-proxy", "./v2/test/wine/nodeserver", "./v2/test/wine/caller")
 }
 

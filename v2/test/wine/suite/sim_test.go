@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 // TestSim runs csi-proxy-sim.exe with whole lives of volumes, and the conformance suite of all
@@ -26,7 +28,7 @@ func TestSim(t *testing.T) {
 // demo runs what `make demo` does.
 func demo(t *testing.T, p *machine) {
 	t.Helper()
-	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./v2/test/demo")
+	goTool(t, "build", "-buildvcs=false", "-tags="+prefix.Tags, "-o", p.Path(binaries)+"/", "./v2/test/demo")
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-bin", `C:\`); err != nil {

@@ -115,7 +115,7 @@ func copySources(t *testing.T, p *machine) {
 func compile(t *testing.T, p *machine, packages ...string) {
 	t.Helper()
 	began := time.Now()
-	goTool(t, append([]string{"test", "-c", "-vet=off", "-tags=wine,grpcnotrace", "-o", p.Path(binaries) + "/"}, packages...)...)
+	goTool(t, append([]string{"test", "-c", "-vet=off", "-tags=wine," + prefix.Tags, "-o", p.Path(binaries) + "/"}, packages...)...)
 	t.Logf("%d test binaries were built for Windows in %s", len(packages), since(began))
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
@@ -65,7 +66,7 @@ func build(t *testing.T, p *machine, units []unit) {
 	began := time.Now()
 	keep, err := filepath.Abs("keep.sh")
 	require.NoError(t, err)
-	args := []string{"test", "-vet=off", "-count=1", "-tags=grpcnotrace", "-ldflags=-s -w", "-exec=" + keep}
+	args := []string{"test", "-vet=off", "-count=1", "-tags=" + prefix.Tags, "-ldflags=-s -w", "-exec=" + keep}
 	for _, u := range units {
 		args = append(args, u.importPath)
 	}
