@@ -38,20 +38,24 @@ tar -xzf "csi-proxy_${version}_goproxy.tar.gz" -C "$work"
 cd "$root"
 
 part "what README.md says to operators"
-GOWORK=off go -C tools test -count=1 -run '^TestHelmInstall$' ./manifests -args -dist="$dist"
-go test -tags=wine -count=1 -v -run '^TestReadme$' ./v2/test/wine/suite -args -release="$dist"
+GOWORK=off GOFLAGS=-trimpath go -C tools test -count=1 -run '^TestHelmInstall$' ./manifests -args -dist="$dist"
+go test -tags="wine,${TAGS:-}" -count=1 -v -run '^TestReadme$' ./v2/test/wine/suite -args -release="$dist"
 
-# Others get into a module cache of its own, so that unreleased versions are not in that of this user. It stays, but for our
-# modules, and takes those of others from that of this user.
+# A module cache of its own, so that unreleased versions are not in that of this user, which has the modules of others.
 part "a driver gets the mounter"
-go test -c -tags=drivers -o "$work/ported.test" ./v2/test/drivers/ported
-machines="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
+cache=$(go env GOMODCACHE)
+for dir in . cache/download; do
+	mkdir -p "$work/modules/$dir/github.com"
+	find "$cache/$dir" -mindepth 1 -maxdepth 1 ! -name cache ! -name github.com -exec ln -s -t "$work/modules/$dir" {} +
+	find "$cache/$dir/github.com" -mindepth 1 -maxdepth 1 ! -name kubernetes-csi -exec ln -s -t "$work/modules/$dir/github.com" {} +
+done
+go test -c -tags="drivers,${TAGS:-}" -o "$work/ported.test" ./v2/test/drivers/ported
+machines="file://$cache/cache/download,$(go env GOPROXY)"
 cd "$work"
 export GOPROXY=$machines
 eval "$(shown export docs/releasing.md)"
 export GODEBUG=goindex=0 # which is kept by version, and ours change
-export GOMODCACHE=$root/bin/adopt GOWORK=off GOFLAGS="-trimpath -modcacherw" GOBIN=$work/bin
-rm -rf "$GOMODCACHE"/{,cache/download/}github.com/{kubernetes-csi/csi-proxy*,\!o\!w\!n\!e\!r}
+export GOMODCACHE=$work/modules GOWORK=off GOFLAGS="${GOFLAGS:--trimpath} -modcacherw" GOBIN=$work/bin
 driver() { # in directory $1
 	cp -r "$root/tools/release/testdata/driver" "$work/$1"
 	cd "$work/$1"
@@ -71,10 +75,10 @@ eval "$(shown 'go install ' docs/releasing.md)"
 
 part "go.mod and go.sum of the modules are tidy, and the examples build beside them"
 for line in "${versions[@]}"; do go -C "$work/source/${line% *}" mod tidy -diff; done
-go -C "$work/source/examples" vet ./...
+go -C "$work/source/examples" vet -asmdecl ./... # which compiles them, and looks for no more
 
-part "ported drivers get the mounter, and are built for Windows"
-(cd "$root/v2/test/drivers/ported" && "$work/ported.test" -test.run='^TestAdopt$' -test.v -mounter="$(sed -n 's@^mounter @@p' "$root/tools/release/versions.txt")")
+part "ported drivers get the mounter, and ${PORT=csi-driver-smb} is built for Windows" # all with PORT=, as each night
+(cd "$root/v2/test/drivers/ported" && "$work/ported.test" -test.run='^TestAdopt$' -test.v -build="$PORT" -mounter="$(sed -n 's@^mounter @@p' "$root/tools/release/versions.txt")")
 
 # As the go command clones it from GitHub, which is the scratch directory to git.
 part "a driver replaces modules by those of a fork, without a proxy"

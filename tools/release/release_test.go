@@ -36,7 +36,7 @@ func newRelease(t *testing.T) *release {
 	r.modules, err = readVersions(r.source)
 	must(t, err)
 	buildSmall(t, filepath.Join(r.dist, "build", "windows_amd64", "csi-proxy.exe"))
-	buildSmall(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"))
+	buildSmall(t, filepath.Join(r.dist, "build", "linux_amd64", "csi-proxyctl"))
 	return r
 }
 
@@ -87,7 +87,7 @@ func TestRelease(t *testing.T) {
 	first := r.files(t)
 	want := []string{
 		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy-v9.8.7.tar.gz", "csi-proxy.exe", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
-		"csi-proxy_v9.8.7_goproxy.tar.gz", "csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip", "index.yaml", "versions.txt",
+		"csi-proxy_v9.8.7_goproxy.tar.gz", "csi-proxy_v9.8.7_linux_amd64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip", "index.yaml", "versions.txt",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(first))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
@@ -100,7 +100,7 @@ func TestRelease(t *testing.T) {
 	}
 	checkArchives(t, first)
 	checkBill(t, first["csi-proxy_v9.8.7.spdx.json"])
-	younger := filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl")
+	younger := filepath.Join(r.dist, "build", "linux_amd64", "csi-proxyctl")
 	must(t, errors.Join(os.Chtimes(younger, time.Time{}, time.Now().Add(time.Hour)), os.Chmod(younger, 0o700)))
 	r.sums = map[string]string{}
 	for name, content := range r.files(t) {
