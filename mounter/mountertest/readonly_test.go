@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
@@ -202,12 +203,16 @@ func TestReadOnly_StageAgain(t *testing.T) {
 
 // TestCondition_Hangs: a disk that does not answer is a condition, long before the caller gives up.
 func TestCondition_Hangs(t *testing.T) {
-	eachMode(t, attachedNode, func(k *kit) {
+	hangs := func(k *kit) {
 		k.must(k.stage(), k.node.HangDisk(1))
 		begin := time.Now()
 		is, err := k.Condition(k.ctx, staging)
 		if took := time.Since(begin); err != nil || is.Reason != mounter.ReasonNoAnswer || !is.Inaccessible || took > 20*time.Second {
 			k.t.Errorf("%+v, %v after %v", is, err, took)
 		}
+	}
+	t.Run("library", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { hangs(newKit(t, mounter.Library, attachedNode())) })
 	})
+	t.Run("daemon", func(t *testing.T) { hangs(newKit(t, mounter.Daemon, attachedNode())) })
 }
