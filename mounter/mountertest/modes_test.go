@@ -442,7 +442,7 @@ var cases = map[string]struct {
 		_, err := k.node.Inject(winsim.Fault{Call: "FlushVolume", Error: 1117})
 		k.must(err)
 		first := k.unstage()
-		stays := k.node.Exists(staging + `\.`)
+		stays := k.node.Exists(staging)
 		k.must(k.unstage())
 		return fmt.Sprint(stays, k.node.Exists(staging)), first
 	}, want: want{failure.Internal, "stays mounted"}},
