@@ -36,6 +36,8 @@ func (f Fault) validate() *ModelError {
 	switch {
 	case f.Call != "" && !callNames[f.Call]:
 		return problem("call", "unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))
+	case f.Nth < 0 || f.Times < 0 || f.Delay < 0 || f.Late < 0:
+		return problem("nth", "nth, times, delay and late must not be negative")
 	case !(f.Chance >= 0 && f.Chance <= 1): // refuses NaN too
 		return problem("chance", "must be between 0 and 1")
 	case f.Delay == 0 && f.Late == 0 && f.Error == 0 && f.Do == nil:

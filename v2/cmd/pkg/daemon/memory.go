@@ -68,17 +68,19 @@ func reclaim(ctx context.Context) {
 	ticker := time.NewTicker(reclaimEvery)
 	defer ticker.Stop()
 	least := uint64(math.MaxUint64) // so far
-	for {
+	for looks := 0; ; looks++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		// What pools keep after an attack comes back at the look after the next one.
-		if used := usedMemory(); used > least+reclaimMargin || least == math.MaxUint64 {
+		// What pools keep after an attack comes back at the look after the next one, so the first look is no measure.
+		if looks < 2 || usedMemory() > least+reclaimMargin {
 			debug.FreeOSMemory()
 		}
-		least = min(least, usedMemory())
+		if looks > 0 {
+			least = min(least, usedMemory())
+		}
 	}
 }
 

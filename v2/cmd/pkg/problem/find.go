@@ -12,9 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/kubelet"
 )
 
-// Find returns what is wrong with a node, the most urgent first. A description that comes from the
-// published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
-// the size 0.
+// Find returns what is wrong with a node, the most urgent first.
 func Find(node *extensionv1.Node) []Problem { return group(node, find(node)) }
 
 // find is Find with a problem for each object.

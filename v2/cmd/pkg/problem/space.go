@@ -96,11 +96,7 @@ func (f *finder) lag(d *extensionv1.Disk, p *extensionv1.Partition, v *extension
 	if p == nil || d.GetSystem() || d.SizeBytes == nil || v.TotalBytes == nil {
 		return 0, false
 	}
-	possible = d.GetSizeBytes()
-	switch {
-	case p.GetSizeBytes() == 0: // from the API
-		return possible, seemsToLag(d, v)
-	case !strings.EqualFold(v.GetFileSystem(), "NTFS") || p.GetType() != "data" || p.GetOffsetBytes() == 0: // a file system without a partition cannot grow
+	if !strings.EqualFold(v.GetFileSystem(), "NTFS") || p.GetType() != "data" || p.GetOffsetBytes() == 0 { // a file system without a partition cannot grow
 		return 0, false
 	}
 	possible = p.GetSizeBytes()
@@ -139,18 +135,4 @@ func endOf(d *extensionv1.Disk) int64 {
 		return min(d.GetSizeBytes(), mbrEnd)
 	}
 	return d.GetSizeBytes()
-}
-
-// seemsToLag decides for a disk whose partition sizes are unknown. With several volumes it
-// cannot know what the rest of the disk holds, and returns false.
-func seemsToLag(d *extensionv1.Disk, v *extensionv1.Volume) bool {
-	const (
-		reserved = 160 << 20 // reserved partition and tables
-		share    = 50
-	)
-	if len(d.GetPartitions()) != 1 {
-		return false
-	}
-	rest := d.GetSizeBytes() - v.GetTotalBytes()
-	return rest > reserved && rest > d.GetSizeBytes()/share
 }

@@ -136,12 +136,12 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 	// A node that hangs is asked once.
 	var once sync.Once
 	var node inventory.Node
-	var nodeErr error
+	nodeErr := errors.New("it could not be looked at") // also after a panic, so that no secret gets out
 	ofNode := func(name, what string, write func(io.Writer, inventory.Node) error) bundle.Part {
 		return bundle.Part{Name: name, What: what, Clean: true, Make: func(ctx context.Context) ([]byte, error) {
 			once.Do(func() {
-				node, nodeErr = a.lookOnce(ctx, &view{})
-				node = output.CopyWith(node, bundle.RemoveSecrets)
+				found, err := a.lookOnce(ctx, &view{})
+				node, nodeErr = output.CopyWith(found, bundle.RemoveSecrets), err
 			})
 			if nodeErr != nil {
 				return nil, errors.New(sentence(ctx, nodeErr))

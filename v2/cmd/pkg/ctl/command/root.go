@@ -75,7 +75,7 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		a.current = c
-		return usageError{err}
+		return usagef("%s", output.Printable(err.Error()))
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
@@ -101,6 +101,16 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 		}
 	}
 	root.InitDefaultHelpCmd() // now, so that docs/cli has them
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Args = func(_ *cobra.Command, words []string) error {
+				if c, unknown, err := root.Find(words); err == nil && len(unknown) > 0 {
+					return noCommand(c, unknown...)
+				}
+				return nil
+			}
+		}
+	}
 	root.InitDefaultCompletionCmd()
 	suggestNames(root)
 	return root

@@ -22,7 +22,7 @@ func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRe
 	response := &extensionv1.Node{}
 	err := s.Client.Private(limited, "system", extensionv1.Inspector_DescribeNode_FullMethodName, request, response)
 	switch {
-	case ctx.Err() == nil && limited.Err() != nil && !errors.Is(err, context.Canceled):
+	case err != nil && ctx.Err() == nil && limited.Err() != nil && !errors.Is(err, context.Canceled):
 		return nil, fmt.Errorf("describe node: the server did not answer within %s; run 'csi-proxyctl doctor', and read the daemon's log", inspectTimeout)
 	case status.Code(err) == codes.Unimplemented:
 		return nil, status.Error(codes.Unimplemented, "describe node: this needs the csi-proxy of this project with the groups system, disk and volume; 'csi-proxyctl doctor' and the commands that make one call work with every csi-proxy")

@@ -7,7 +7,10 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/require"
 )
@@ -106,5 +109,32 @@ func TestValue_YAMLHostile(t *testing.T) {
 	var again map[string]string
 	if err := yaml.Unmarshal(out.Bytes(), &again); err != nil || again["serial"] != serial {
 		t.Errorf("got %q, %v", again, err)
+	}
+}
+
+// TestCopyWith: no text of a description stays as it was, at whatever depth.
+func TestCopyWith(t *testing.T) {
+	node := &extensionv1.Node{}
+	fill(node.ProtoReflect())
+	text := prototext.Format(output.CopyWith(struct{ Node *extensionv1.Node }{node}, func(string) string { return "clean" }).Node)
+	if strings.Contains(text, "hunter2") || strings.Count(text, "clean") < 50 {
+		t.Errorf("%s", text)
+	}
+}
+
+// fill gives all texts of a message a value, and all lists one element.
+func fill(message protoreflect.Message) {
+	for fields, i := message.Descriptor().Fields(), 0; i < fields.Len(); i++ {
+		switch field := fields.Get(i); {
+		case field.IsList() && field.Kind() == protoreflect.MessageKind:
+			fill(message.Mutable(field).List().AppendMutable().Message())
+		case field.IsList() && field.Kind() == protoreflect.StringKind:
+			message.Mutable(field).List().Append(protoreflect.ValueOfString("password=hunter2"))
+		case field.IsList():
+		case field.Kind() == protoreflect.MessageKind:
+			fill(message.Mutable(field).Message())
+		case field.Kind() == protoreflect.StringKind:
+			message.Set(field, protoreflect.ValueOfString("password=hunter2"))
+		}
 	}
 }

@@ -72,6 +72,10 @@ func changeStrings(change func(string) string, message protoreflect.Message) {
 			for i := range value.List().Len() {
 				value.List().Set(i, protoreflect.ValueOfString(change(value.List().Get(i).String())))
 			}
+		case field.IsMap():
+			panic("no message of ours has a map: " + string(field.FullName())) // its texts would stay
+		case field.Kind() == protoreflect.MessageKind:
+			changeStrings(change, message.Mutable(field).Message())
 		case field.Kind() == protoreflect.StringKind:
 			message.Set(field, protoreflect.ValueOfString(change(value.String())))
 		}

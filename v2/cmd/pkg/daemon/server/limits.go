@@ -124,7 +124,11 @@ func (l *limits) remove(c *connection) {
 		return
 	}
 	delete(l.open, c)
-	c.client.connections--
+	if c.client.connections--; c.client.connections == 0 { // what its last requests hold goes
+		c.client.mu.Lock()
+		c.client.prune()
+		c.client.mu.Unlock()
+	}
 	if l.observer != nil {
 		name, _ := c.client.describe()
 		l.observer.ConnectionClosed(name)

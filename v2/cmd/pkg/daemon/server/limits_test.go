@@ -142,6 +142,21 @@ func TestLimits_Idle(t *testing.T) {
 	}
 }
 
+// TestLimits_Pings: the server disconnects a client that pings without a pause.
+func TestLimits_Pings(t *testing.T) {
+	conn := start(t, always).greet()
+	for range 20 {
+		if err := conn.WritePing(false, [8]byte{}); err != nil {
+			break
+		}
+	}
+	frame, err := until[*http2.GoAwayFrame](conn)
+	require.NoError(t, err)
+	if got := string(frame.DebugData()); !strings.Contains(got, "too_many_pings") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestLimits_Connections: a new connection replaces one without calls. A working client keeps its
 // connection.
 func TestLimits_Connections(t *testing.T) {
