@@ -64,8 +64,8 @@ func startChrome(ctx context.Context, program, profile string, more ...string) (
 		return nil, errors.Join(err, input.Close())
 	}
 	defer theirOutput.Close()
-	cmd := exec.CommandContext(ctx, program, append(append(chromeFlags, "--user-data-dir="+profile), more...)...) //nolint:gosec // the test's browser
-	cmd.ExtraFiles = []*os.File{theirInput, theirOutput}                                                          // 3 and 4, as it expects
+	cmd := exec.CommandContext(ctx, program, append(append(chromeFlags, "--user-data-dir="+profile), more...)...)
+	cmd.ExtraFiles = []*os.File{theirInput, theirOutput} // 3 and 4, as it expects
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, input.Close(), output.Close())
 	}

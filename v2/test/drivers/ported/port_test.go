@@ -460,7 +460,7 @@ func (t *tree) test(ctx context.Context) ([]byte, error) {
 	if err := t.goCommand(ctx, nil, t.flags(test, "test", "-c", "-vet=off", "-o", executable, "./ported")...); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, executable, "-test.v") //nolint:gosec // which was just built
+	cmd := exec.CommandContext(ctx, executable, "-test.v")
 	cmd.Dir = t.dir
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -478,7 +478,7 @@ func (t *tree) flags(b build, verb string, args ...string) []string {
 
 // goCommand runs the go command in the driver's directory.
 func (t *tree) goCommand(ctx context.Context, env []string, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = t.sources
 	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-mod=mod -trimpath -buildvcs=false"}, env)
 	output, err := cmd.CombinedOutput()

@@ -10,6 +10,31 @@ import (
 
 const controlDevice = `\\.\WinsimControl`
 
+// The control codes of the driver: FILE_DEVICE_UNKNOWN, METHOD_BUFFERED, FILE_ANY_ACCESS.
+const (
+	codeAdd      = 0x22<<16 | 0x800<<2
+	codeExchange = 0x22<<16 | 0x801<<2
+)
+
+// struct request
+const (
+	requestID       = 0
+	requestDevice   = 8
+	requestFunction = 12
+	requestCode     = 16
+	requestRoom     = 20
+	requestOffset   = 24
+	requestSize     = 32
+)
+
+// encode builds a struct reply with the data behind it.
+func (r Reply) encode() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, r.ID)
+	b = binary.LittleEndian.AppendUint32(b, r.Status)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	return append(b, r.Data...)
+}
+
 // largest is how long messages may be: a mebibyte to be written, and what is said about it.
 const largest = 1<<20 + requestSize
 

@@ -28,7 +28,7 @@ func (l locator) get(_ context.Context, member string, args []any) (any, error) 
 // security is SWbemSecurity, which the daemon writes and does not read. Only the daemon asks the node.
 type security struct{}
 
-func (security) get(context.Context, string, []any) (any, error) {
+func (security) get(context.Context, string, []any) (any, error) { //nolint:unparam // of object
 	return nil, fault{errMemberNotFound}
 }
 
