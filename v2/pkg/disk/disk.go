@@ -25,8 +25,8 @@ import (
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 
-// Interface is what a driver can ask about disks. Errors match those of the
-// standard library: fs.ErrNotExist for a disk that is not there,
+// Interface is what a driver can ask about disks: what was published, and what the
+// original has merged since (its #438). Errors match those of the standard library: fs.ErrNotExist for a disk that is not there,
 // fs.ErrPermission for what must not be done to the disk of Windows, fs.ErrInvalid
 // for a wrong request, context.DeadlineExceeded when Windows took too long or the
 // context ended.
@@ -70,22 +70,22 @@ type Interface interface {
 	// disk that was offline and read-only becomes writable, too, and its volumes
 	// are there when the call returns. The disk of Windows is not taken offline.
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
-}
-
-// Extended is Interface with what was added since it was published: implementations that drivers have of that still compile.
-type Extended interface {
-	Interface
 
 	// SetDiskReadOnly makes a disk read-only or writable, online or offline, and returns when it is. A disk that already is
 	// in the wanted state stays in it, and the call succeeds.
 	SetDiskReadOnly(context.Context, *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error)
 
+	// GetDiskReadOnly reports whether a disk is read-only, online or not.
+	GetDiskReadOnly(context.Context, *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error)
+}
+
+// Extended is Interface with what only we have: implementations that drivers have of that still compile.
+type Extended interface {
+	Interface
+
 	// OnlineDiskReadOnly brings a disk online so that no file system on it is ever mounted for writing, and waits for its
 	// volumes. A writable disk that is online goes offline first, which takes its volumes away for a moment.
 	OnlineDiskReadOnly(context.Context, *OnlineDiskReadOnlyRequest) (*OnlineDiskReadOnlyResponse, error)
-
-	// GetDiskReadOnly reports whether a disk is read-only, online or not.
-	GetDiskReadOnly(context.Context, *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error)
 }
 
 var _ Extended = (*Disk)(nil)
@@ -207,26 +207,23 @@ func (d *Disk) Rescan(ctx context.Context, request *RescanRequest) (*RescanRespo
 // SetDiskState implements Interface.
 func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (*SetDiskStateResponse, error) {
 	return hostctx.Do(ctx, "set state of a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskStateResponse) error {
-		if is := request.MustBe; is != (MustBe{}) {
-			x, err := extended(h, "set state of", request.DiskNumber, is)
-			if err != nil {
-				return err
-			}
-			h = x
+		h, err := meant(h, "set state of", request.DiskNumber, request.MustBe)
+		if err != nil {
+			return err
 		}
 		return winerr.Wrap("set state of", object(request.DiskNumber), h.SetDiskState(request.DiskNumber, request.IsOnline))
 	})
 }
 
-// SetDiskReadOnly implements Extended.
+// SetDiskReadOnly implements Interface.
 func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error) {
 	const op = "set read-only state of"
 	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, _ *SetDiskReadOnlyResponse) error {
-		x, err := extended(h, op, request.DiskNumber, request.MustBe)
+		h, err := meant(h, op, request.DiskNumber, request.MustBe)
 		if err != nil {
 			return err
 		}
-		return winerr.Wrap(op, object(request.DiskNumber), x.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly))
+		return winerr.Wrap(op, object(request.DiskNumber), h.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly))
 	})
 }
 
@@ -242,17 +239,25 @@ func (d *Disk) OnlineDiskReadOnly(ctx context.Context, request *OnlineDiskReadOn
 	})
 }
 
-// GetDiskReadOnly implements Extended.
+// GetDiskReadOnly implements Interface.
 func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {
 	const op = "get read-only state of"
 	return hostctx.Do(ctx, op+" a disk", d.host, request, func(h diskapi.HostAPI, out *GetDiskReadOnlyResponse) error {
-		x, err := extended(h, op, request.DiskNumber, request.MustBe)
+		h, err := meant(h, op, request.DiskNumber, request.MustBe)
 		if err != nil {
 			return err
 		}
-		out.IsReadOnly, err = x.GetDiskReadOnly(request.DiskNumber)
+		out.IsReadOnly, err = h.GetDiskReadOnly(request.DiskNumber)
 		return winerr.Wrap(op, object(request.DiskNumber), err)
 	})
+}
+
+// meant returns the host for a request that may say which disk it means.
+func meant(h diskapi.HostAPI, op string, diskNumber uint32, is MustBe) (diskapi.HostAPI, error) {
+	if is == (MustBe{}) {
+		return h, nil
+	}
+	return extended(h, op, diskNumber, is)
 }
 
 // extended returns the host for a request that can say which disk it means.

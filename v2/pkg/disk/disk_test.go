@@ -70,6 +70,14 @@ func (f *fakeHost) CreateBasicPartition(n uint32) error {
 	return f.change("CreateBasicPartition", n, &f.partitioned)
 }
 
+func (f *fakeHost) GetDiskReadOnly(n uint32) (bool, error) {
+	return slices.Contains(f.changes, "SetDiskReadOnly"), f.check("GetDiskReadOnly", n)
+}
+
+func (f *fakeHost) SetDiskReadOnly(n uint32, isReadOnly bool) error {
+	return f.change("SetDiskReadOnly", n, &isReadOnly)
+}
+
 func newDisk(t *testing.T, host diskapi.HostAPI) *disk.Disk {
 	t.Helper()
 	d, err := disk.New(host)
@@ -147,6 +155,23 @@ func TestDisk_PartitionDisk_CancelledHalfWay(t *testing.T) {
 	}
 	if want := []string{"InitializeDisk"}; !slices.Equal(host.changes, want) {
 		t.Errorf("host was changed by %q, want %q", host.changes, want)
+	}
+}
+
+// TestDisk_ReadOnly: a host as published can do it, unless the request says which disk it means.
+func TestDisk_ReadOnly(t *testing.T) {
+	d := newDisk(t, &fakeHost{})
+	_, err := d.SetDiskReadOnly(t.Context(), &disk.SetDiskReadOnlyRequest{DiskNumber: 3, IsReadOnly: true, MustBe: disk.MustBe{Serial: "S1"}})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("with MustBe: %v, want %v", err, errors.ErrUnsupported)
+	}
+	for _, want := range []bool{false, true} {
+		got, err := d.GetDiskReadOnly(t.Context(), &disk.GetDiskReadOnlyRequest{DiskNumber: 3})
+		if err != nil || got.IsReadOnly != want {
+			t.Errorf("read-only: %v, %v, want %v", got, err, want)
+		}
+		_, err = d.SetDiskReadOnly(t.Context(), &disk.SetDiskReadOnlyRequest{DiskNumber: 3, IsReadOnly: true})
+		require.NoError(t, err)
 	}
 }
 

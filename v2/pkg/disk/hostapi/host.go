@@ -79,7 +79,7 @@ func (d DiskAPI) PartitionDisk(diskNumber uint32) error {
 	return d.change(opPartition, diskNumber, h.partition)
 }
 
-// SetDiskReadOnly implements Extended.
+// SetDiskReadOnly implements HostAPI.
 func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
 	_, h := d.bound()
 	op := opMakeWritable
@@ -97,7 +97,7 @@ func (d DiskAPI) OnlineDiskReadOnly(diskNumber uint32) error {
 	return d.change(opOnlineReadOnly, diskNumber, h.takeOnlineReadOnly)
 }
 
-// GetDiskReadOnly implements Extended.
+// GetDiskReadOnly implements HostAPI.
 func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
 	const op = "get read-only state of"
 	ctx, h := d.bound()

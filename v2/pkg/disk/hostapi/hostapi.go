@@ -69,6 +69,14 @@ type HostAPI interface {
 
 	// GetDiskState reports whether the disk is online.
 	GetDiskState(diskNumber uint32) (bool, error)
+
+	// SetDiskReadOnly sets or clears the read-only attribute of the disk, and returns when it
+	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused, and
+	// one that is mounted is not made read-only.
+	SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error
+
+	// GetDiskReadOnly reports whether the disk is read-only.
+	GetDiskReadOnly(diskNumber uint32) (bool, error)
 }
 
 // MustBe says which disk a call means. Windows gives the number of a disk that has left to the next one, within seconds.
@@ -80,7 +88,7 @@ type MustBe struct {
 	VolumeID, Path string
 }
 
-// Extended is HostAPI with what was added since it was published: hosts that drivers have written still compile. Those of
+// Extended is HostAPI with what only we have: hosts that drivers have written still compile. Those of
 // this package have it. Package disk refuses with errors.ErrUnsupported what another host would need it for.
 type Extended interface {
 	HostAPI
@@ -98,16 +106,8 @@ type Extended interface {
 	// change of the disk comes between these steps.
 	PartitionDisk(diskNumber uint32) error
 
-	// SetDiskReadOnly sets or clears the read-only attribute of the disk, and returns when it
-	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused, and
-	// one that is mounted is not made read-only.
-	SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error
-
 	// OnlineDiskReadOnly brings the disk online read-only, and waits for its volumes. The disk
 	// is never online and writable meanwhile: a writable disk that is online goes offline first.
 	// The disk of Windows is refused.
 	OnlineDiskReadOnly(diskNumber uint32) error
-
-	// GetDiskReadOnly reports whether the disk is read-only.
-	GetDiskReadOnly(diskNumber uint32) (bool, error)
 }
