@@ -154,7 +154,7 @@ func (s ISCSI) stage(ctx context.Context, m *Mounter, path string, request Stage
 
 // connect makes the disk appear, and returns it and how many paths it has.
 func (m *Mounter) connect(ctx context.Context, s ISCSI) (disk foundDisk, paths int, err error) {
-	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, []string{s.Target})
 	if err != nil {
 		return disk, 0, err
 	}
@@ -210,7 +210,7 @@ func (m *Mounter) renew(ctx context.Context, s ISCSI, sessions []nodeapi.Session
 		return err
 	}
 	defer unlock()
-	if sessions, err = m.node.machine.SessionsOf(ctx, s.Target); err != nil || len(sessions) == 0 || connected(sessions) > 0 {
+	if sessions, err = m.node.machine.SessionsOf(ctx, []string{s.Target}); err != nil || len(sessions) == 0 || connected(sessions) > 0 {
 		return err // another call has renewed it meanwhile
 	}
 	if user, _ := m.userOf(ctx, sessions, "", nil); user != "" {
@@ -284,7 +284,7 @@ const pathLimit = 15 * time.Second
 // not answer is left out: that is what the others are for.
 func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
 	for _, text := range s.Portals {
-		sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
+		sessions, err := m.node.machine.SessionsOf(ctx, []string{s.Target})
 		if err != nil {
 			return 0, err
 		}
@@ -308,7 +308,7 @@ func (m *Mounter) addPaths(ctx context.Context, s ISCSI) (int, error) {
 			return 0, err
 		}
 	}
-	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, []string{s.Target})
 	return connected(sessions), err
 }
 
@@ -358,7 +358,7 @@ func (m *Mounter) useMutualSecret(ctx context.Context, secret string) (done func
 
 // release logs out of the target, after what Disk does.
 func (s ISCSI) release(ctx context.Context, m *Mounter, path string, request UnstageRequest) error {
-	sessions, err := m.node.machine.SessionsOf(ctx, s.Target)
+	sessions, err := m.node.machine.SessionsOf(ctx, []string{s.Target})
 	if err != nil {
 		return unlessUnknown(ctx, err)
 	}
@@ -382,7 +382,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string, own *uint32) e
 	}
 	defer unlock()
 	m.leaves(path)
-	sessions, err := m.node.machine.SessionsOf(ctx, target)
+	sessions, err := m.node.machine.SessionsOf(ctx, []string{target})
 	switch {
 	case err == nil && len(sessions) == 0: // a login that has not come back brings one later, also one of another volume
 		if ours, user := m.begunOf(target, path); !ours || user != "" {
@@ -404,8 +404,7 @@ func (m *Mounter) leave(ctx context.Context, target, path string, own *uint32) e
 // takeDown is letGo and unmount. If the disk is of an iSCSI target that nothing else uses, the disk goes offline and the
 // target is logged out of. Volumes of a target are unmounted one after the other, so that the last one sees that it is.
 func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, offline bool) error {
-	name := strconv.FormatUint(uint64(number), 10)
-	sessions, err := m.node.machine.SessionsOf(ctx, name)
+	sessions, err := m.node.machine.SessionsOf(ctx, nil, number)
 	if err = unlessUnknown(ctx, err); err != nil {
 		return err
 	}
@@ -425,7 +424,7 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 		return err
 	}
 	defer unlock()
-	if sessions, err = m.node.machine.SessionsOf(ctx, target); err != nil { // others have come and gone since
+	if sessions, err = m.node.machine.SessionsOf(ctx, []string{target}); err != nil { // others have come and gone since
 		return err
 	}
 	leave, err := m.mayLeave(ctx, sessions, path, &number)

@@ -37,11 +37,11 @@ func (m machine) DescribeVolumes(ctx context.Context, ids ...string) ([]nodeapi.
 	return found.Volumes, err
 }
 
-func (m machine) SessionsOf(ctx context.Context, names ...string) ([]nodeapi.Session, error) {
-	if len(names) == 0 {
+func (m machine) SessionsOf(ctx context.Context, targets []string, disks ...uint32) ([]nodeapi.Session, error) {
+	if len(targets)+len(disks) == 0 {
 		return nil, nil
 	}
-	found, err := m.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlySessionsOf: names})
+	found, err := m.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlySessionsOfTargets: targets, OnlySessionsOfDisks: disks})
 	return found.Sessions, err
 }
 

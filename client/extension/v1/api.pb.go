@@ -31,10 +31,11 @@ type DescribeNodeRequest struct {
 	Sessions     bool                   `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // of the iSCSI initiator
 	// Look only at the volumes with these ids, at most 128. The answer has only those that exist, without read_only.
 	OnlyVolumeIds []string `protobuf:"bytes,5,rep,name=only_volume_ids,json=onlyVolumeIds,proto3" json:"only_volume_ids,omitempty"`
-	// Look only at the sessions of the iSCSI targets with these names, or with a disk that has one of these numbers.
-	OnlySessionsOf []string `protobuf:"bytes,6,rep,name=only_sessions_of,json=onlySessionsOf,proto3" json:"only_sessions_of,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Look only at the sessions of the iSCSI targets with these names, and of those with disks that have these numbers.
+	OnlySessionsOfTargets []string `protobuf:"bytes,6,rep,name=only_sessions_of_targets,json=onlySessionsOfTargets,proto3" json:"only_sessions_of_targets,omitempty"`
+	OnlySessionsOfDisks   []uint32 `protobuf:"varint,7,rep,packed,name=only_sessions_of_disks,json=onlySessionsOfDisks,proto3" json:"only_sessions_of_disks,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *DescribeNodeRequest) Reset() {
@@ -102,9 +103,16 @@ func (x *DescribeNodeRequest) GetOnlyVolumeIds() []string {
 	return nil
 }
 
-func (x *DescribeNodeRequest) GetOnlySessionsOf() []string {
+func (x *DescribeNodeRequest) GetOnlySessionsOfTargets() []string {
 	if x != nil {
-		return x.OnlySessionsOf
+		return x.OnlySessionsOfTargets
+	}
+	return nil
+}
+
+func (x *DescribeNodeRequest) GetOnlySessionsOfDisks() []uint32 {
+	if x != nil {
+		return x.OnlySessionsOfDisks
 	}
 	return nil
 }
@@ -2066,14 +2074,15 @@ var File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto proto
 
 const file_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Agithub.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto\x12\x15csiproxy.extension.v1\x1a\x1bgoogle/protobuf/empty.proto\"\xd6\x01\n" +
+	"Agithub.com/kubernetes-csi/csi-proxy/client/extension/v1/api.proto\x12\x15csiproxy.extension.v1\x1a\x1bgoogle/protobuf/empty.proto\"\x9a\x02\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
 	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\x12\x1a\n" +
 	"\bsessions\x18\x04 \x01(\bR\bsessions\x12&\n" +
-	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\x12(\n" +
-	"\x10only_sessions_of\x18\x06 \x03(\tR\x0eonlySessionsOf\"l\n" +
+	"\x0fonly_volume_ids\x18\x05 \x03(\tR\ronlyVolumeIds\x127\n" +
+	"\x18only_sessions_of_targets\x18\x06 \x03(\tR\x15onlySessionsOfTargets\x123\n" +
+	"\x16only_sessions_of_disks\x18\a \x03(\rR\x13onlySessionsOfDisks\"l\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12!\n" +
 	"\fwindows_code\x18\x02 \x01(\rR\vwindowsCode\x12\x16\n" +

@@ -42,7 +42,7 @@ import (
 type Interface interface {
 	Describe(ctx context.Context, parts ...Part) (*Description, error)
 	DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, error)
-	SessionsOf(ctx context.Context, names ...string) ([]Session, error)
+	SessionsOf(ctx context.Context, targets []string, disks ...uint32) ([]Session, error)
 	FindDisk(ctx context.Context, query Query) (*Disk, error)
 	Heal(ctx context.Context, options HealOptions) (*Healing, error)
 }

@@ -90,33 +90,28 @@ func (l *lookup) session(ctx context.Context, s win.Session) (session Session, l
 	return session, err == nil
 }
 
-// SessionsOf returns the sessions of iSCSI targets. A name is that of a target, or the number of one of its disks. It
+// SessionsOf returns the sessions of iSCSI targets: those with these names, and those with disks of these numbers. It
 // fails if a session that may be one of these does not list its disks. Of a disk that is on another bus it asks nothing
 // else, so it is quick, and does not wait for an initiator that the disk does not need.
-func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, error) {
+func (n *Node) SessionsOf(ctx context.Context, targets []string, disks ...uint32) ([]Session, error) {
 	const op = "describe sessions of"
 	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
 	defer cancel()
-	var targets []string
-	var disks []uint32
-	for _, name := range names {
-		number, notDisk := strconv.ParseUint(name, 10, 32)
-		switch {
-		case win.CheckTargetName(name) == nil:
-			targets = append(targets, name)
-		case notDisk != nil:
-			return nil, winerr.New(winerr.Invalid, op, "", "%.250q is neither an iSCSI target nor the number of a disk", name)
-		case n.mayBeISCSI(limited, uint32(number)):
-			disks = append(disks, uint32(number))
+	for _, name := range targets {
+		if err := win.CheckTargetName(name); err != nil {
+			return nil, winerr.As(winerr.Invalid, op, "", err, "")
 		}
 	}
+	object := fmt.Sprintf("targets %q and disks %d", targets, disks)
+	targets = slices.Clone(targets)
+	disks = slices.DeleteFunc(slices.Clone(disks), func(number uint32) bool { return !n.mayBeISCSI(limited, number) })
 	if len(targets)+len(disks) == 0 {
-		return nil, winerr.Wrap(op, strings.Join(names, ", "), ctx.Err())
+		return nil, winerr.Wrap(op, object, ctx.Err())
 	}
 	l := lookup{Node: n}
 	all, failed, err := l.allSessions(limited)
 	if err != nil {
-		return nil, winerr.Wrap(op, strings.Join(names, ", "), cmp.Or(ctx.Err(), err))
+		return nil, winerr.Wrap(op, object, cmp.Or(ctx.Err(), err))
 	}
 	for _, s := range all {
 		if i := slices.IndexFunc(disks, func(number uint32) bool { return slices.Contains(s.Disks, number) }); i >= 0 {
@@ -128,7 +123,7 @@ func (n *Node) SessionsOf(ctx context.Context, names ...string) ([]Session, erro
 		return slices.ContainsFunc(targets, func(name string) bool { return win.SameTarget(name, target) })
 	}
 	if slices.ContainsFunc(failed, wanted) || len(disks) > 0 && len(failed) > 0 {
-		return nil, winerr.New(winerr.Unavailable, op, strings.Join(names, ", "), "Windows did not list the disks of %s; try again", strings.Join(failed, ", "))
+		return nil, winerr.New(winerr.Unavailable, op, object, "Windows did not list the disks of %s; try again", strings.Join(failed, ", "))
 	}
 	return slices.DeleteFunc(all, func(s Session) bool { return !wanted(s.Target) }), nil
 }

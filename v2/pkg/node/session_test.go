@@ -99,7 +99,7 @@ func TestFindDisk_LUN(t *testing.T) {
 		if err != nil || *found.Number != 5 || strings.HasPrefix(found.Path, `\\?\mpio#`) != mpio {
 			t.Fatalf("MPIO %t: %+v, %v", mpio, found, err)
 		}
-		sessions, err := n.SessionsOf(t.Context(), "5")
+		sessions, err := n.SessionsOf(t.Context(), nil, 5)
 		if err != nil || len(sessions) != 2 || !slices.Equal(sessions[1].Disks, []uint32{4, 5}) {
 			t.Errorf("the sessions are %+v, %v", sessions, err)
 		}
@@ -121,16 +121,16 @@ func TestFindDisk_LUN(t *testing.T) {
 		}
 	}
 	node.ResetCalls()
-	if sessions, err := n.SessionsOf(t.Context(), "1", "2"); err != nil || len(sessions) != 0 || node.Calls()["Sessions"] != 0 {
+	if sessions, err := n.SessionsOf(t.Context(), nil, 1, 2); err != nil || len(sessions) != 0 || node.Calls()["Sessions"] != 0 {
 		t.Errorf("of other disks: %+v, %v, calls %v", sessions, err, node.Calls())
 	}
-	if _, err := n.SessionsOf(t.Context(), `C:\`); winerr.KindOf(err) != winerr.Invalid {
+	if _, err := n.SessionsOf(t.Context(), []string{`C:\`}); winerr.KindOf(err) != winerr.Invalid {
 		t.Errorf("of a folder: %v", err)
 	}
 	if err := node.SetISCSIPortalDown("10.0.0.10", true); err != nil {
 		t.Fatal(err)
 	}
-	if sessions, err := n.SessionsOf(t.Context(), strings.ToUpper(openTarget)); err != nil || len(sessions) != 1 || sessions[0].Connections != 0 {
+	if sessions, err := n.SessionsOf(t.Context(), []string{strings.ToUpper(openTarget)}); err != nil || len(sessions) != 1 || sessions[0].Connections != 0 {
 		t.Errorf("of the target: %+v, %v", sessions, err)
 	}
 	if _, err := n.FindDisk(t.Context(), wholenode.Query{Adapter: openTarget, LUN: "3"}); winerr.KindOf(err) != winerr.Unavailable || !strings.Contains(err.Error(), "has lost its connection") {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -159,9 +158,9 @@ func (i limited) Describe(ctx context.Context, parts ...node.Part) (*node.Descri
 }
 
 // SessionsOf fails unless the group iscsi is served.
-func (i limited) SessionsOf(ctx context.Context, names ...string) ([]node.Session, error) {
+func (i limited) SessionsOf(ctx context.Context, targets []string, disks ...uint32) ([]node.Session, error) {
 	if slices.Contains(i.hidden, node.Sessions) {
-		return nil, winerr.New(winerr.Unsupported, "describe sessions of", strings.Join(names, ", "), "the daemon does not serve the group iscsi")
+		return nil, winerr.New(winerr.Unsupported, "describe sessions", "", "the daemon does not serve the group iscsi")
 	}
-	return i.Inspector.SessionsOf(ctx, names...)
+	return i.Inspector.SessionsOf(ctx, targets, disks...)
 }

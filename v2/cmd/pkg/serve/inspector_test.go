@@ -107,7 +107,7 @@ func TestInspector_Sessions(t *testing.T) {
 				t.Errorf("listed %v, %v, want %v", response.GetSessionsListed(), err, listed)
 			}
 			want := map[bool]codes.Code{false: codes.Unimplemented, true: codes.OK}[listed]
-			response, err = extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlySessionsOf: []string{"1"}})
+			response, err = extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlySessionsOfDisks: []uint32{1}})
 			if status.Code(err) != want || response.GetSessionsListed() != listed || len(response.GetDisks()) != 0 {
 				t.Errorf("of a disk: %v, %v, want %v", response, err, want)
 			}
@@ -126,7 +126,7 @@ func TestInspector_OnlyVolumes(t *testing.T) {
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a path: %v, want InvalidArgument", err)
 	}
-	_, err = inspector.DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}, OnlySessionsOf: []string{"1"}})
+	_, err = inspector.DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}, OnlySessionsOfDisks: []uint32{1}})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("volumes and sessions: %v, want InvalidArgument", err)
 	}

@@ -16,7 +16,7 @@ import (
 type Inspector interface {
 	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
 	DescribeVolumes(ctx context.Context, ids ...string) ([]node.Volume, error)
-	SessionsOf(ctx context.Context, names ...string) ([]node.Session, error)
+	SessionsOf(ctx context.Context, targets []string, disks ...uint32) ([]node.Session, error)
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
@@ -51,11 +51,11 @@ func newInspectorV1(s Services) any {
 }
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
-	switch {
-	case len(in.OnlyVolumeIds) > 0 && len(in.OnlySessionsOf) > 0:
+	switch sessions := len(in.OnlySessionsOfTargets)+len(in.OnlySessionsOfDisks) > 0; {
+	case len(in.OnlyVolumeIds) > 0 && sessions:
 		return nil, winerr.New(winerr.Invalid, "describe node", "", "it has volumes and sessions; ask for either")
-	case len(in.OnlySessionsOf) > 0:
-		found, err := s.inspector.SessionsOf(ctx, in.OnlySessionsOf...)
+	case sessions:
+		found, err := s.inspector.SessionsOf(ctx, in.OnlySessionsOfTargets, in.OnlySessionsOfDisks...)
 		if err != nil {
 			return nil, err
 		}
