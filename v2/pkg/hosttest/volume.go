@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -120,9 +119,7 @@ func (n *volumeNode) flush(id string) error {
 // health asks what a volume.Volume has besides volume.Interface.
 func (n *volumeNode) health(id string) (volumeapi.Health, error) {
 	n.t.Helper()
-	reader, ok := n.API.(interface {
-		Health(ctx context.Context, volumeID string) (volumeapi.Health, error)
-	})
+	reader, ok := n.API.(volume.Extended)
 	n.need("health", ok)
 	return reader.Health(n.ctx(), id)
 }

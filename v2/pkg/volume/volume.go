@@ -392,7 +392,7 @@ func onlyVolume(op string, h volumeapi.HostAPI, disk uint32) (string, error) {
 // cleanPath takes a path without a drive for one of the drive of Windows, as the original's volume group does and no other: a
 // kubelet whose root is /var/lib/kubelet has such staging paths. Hosts that drivers write need not know that drive.
 func cleanPath(op string, h volumeapi.HostAPI, path string) (string, error) {
-	if x, ok := h.(interface{ SystemDrive() (string, error) }); ok && winpath.IsRooted(path) {
+	if x, ok := h.(volumeapi.Extended); ok && winpath.IsRooted(path) {
 		drive, err := x.SystemDrive()
 		if err != nil {
 			return "", winerr.Wrap(op, path, err)

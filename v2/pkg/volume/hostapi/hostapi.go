@@ -83,6 +83,8 @@ type Extended interface {
 	// FlushToUnmount flushes a volume as UnmountVolume does, and leaves it mounted: for a caller that must do something to
 	// its disk before. It fails once if the disk fails. After that loss says why what was written last may be lost.
 	FlushToUnmount(volumeID, targetPath string) (loss string, err error)
+	// SystemDrive returns the drive of Windows, such as C:, for paths that have none.
+	SystemDrive() (string, error)
 	// Health asks what Windows knows already. It reads nothing but the dirty bit from the disk.
 	Health(volumeID string) (Health, error)
 	// Exclusively calls do while no call changes the volume or the folder. The context of do goes

@@ -108,7 +108,7 @@ func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, 
 	return h.volumeOf(ctx, targetPath, at)
 }
 
-// SystemDrive returns the drive of Windows, such as C:, for paths that have none.
+// SystemDrive implements Extended.
 func (b boundHost) SystemDrive() (string, error) {
 	const op = "look for the drive of Windows"
 	volumes, err := b.host.m.SystemVolumes(b.ctx)
