@@ -25,7 +25,7 @@ The exit code is 4 if something is wrong or not known.`,
 		example: "  csi-proxyctl volume check " + exampleVolume,
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		node, err := s.source.Check(ctx, volumeID(args[0]))
-		if status.Code(err) == codes.Unimplemented && strings.Contains(err.Error(), "unknown service") { // as of the original
+		if status.Code(err) == codes.Unimplemented { // as of the original
 			err = status.Error(codes.Unimplemented, "check volume: this server cannot; upgrade csi-proxy")
 		}
 		if err != nil {
