@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -320,9 +319,7 @@ func TestISCSI_Paths(t *testing.T) {
 
 // TestISCSI_PathHangs: the login through a portal that hangs keeps no disk that has a path.
 func TestISCSI_PathHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t, mounter.Library, mpioNode())
-		defer k.Close()
+	inBubbles(t, mpioNode, func(k *kit) {
 		fault, err := k.node.Inject(winsim.Fault{Call: "Login", Delay: time.Hour, Nth: 3})
 		k.must(err)
 		defer fault.Remove()
@@ -330,7 +327,7 @@ func TestISCSI_PathHangs(t *testing.T) {
 		defer cancel()
 		staged, err := k.Stage(ctx, mounter.StageRequest{Path: staging, Source: lun(3, portalA, portalB)})
 		if err != nil || staged.Paths != 1 {
-			t.Errorf("%d paths, %v", staged.Paths, err)
+			k.t.Errorf("%d paths, %v", staged.Paths, err)
 		}
 	})
 }
@@ -397,7 +394,7 @@ func TestISCSI_LateLogin(t *testing.T) {
 func TestISCSI_BadNeighbour(t *testing.T) {
 	for name, break1 := range map[string]func(*winsim.Node, uint32) error{"fails": (*winsim.Node).FailDisk, "hangs": (*winsim.Node).HangDisk} {
 		t.Run(name, func(t *testing.T) {
-			eachMode(t, targetNode, func(k *kit) {
+			inBubbles(t, targetNode, func(k *kit) {
 				bad, err := k.stageLUN(staging2, lun(7, portalA))
 				k.must(err, break1(k.node, bad.DiskNumber))
 				begin := time.Now()
@@ -427,9 +424,7 @@ func (k *kit) unstageBesideSilent() {
 // whose disk is used stays.
 func TestISCSI_SilentNeighbour(t *testing.T) {
 	for _, used := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			k := newKit(t, mounter.Library, targetNode())
-			defer k.Close()
+		inBubbles(t, targetNode, func(k *kit) {
 			k.unstageBesideSilent()
 			if used {
 				k.must(second(k.stageLUN(staging, lun(3, portalA))))
@@ -442,9 +437,7 @@ func TestISCSI_SilentNeighbour(t *testing.T) {
 
 // TestISCSI_SlowNeighbour: the attempt to log out later does not take a disk away that is being staged as a Disk.
 func TestISCSI_SlowNeighbour(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t, mounter.Library, targetNode())
-		defer k.Close()
+	inBubbles(t, targetNode, func(k *kit) {
 		k.unstageBesideSilent()
 		slow, err := k.node.Inject(winsim.Fault{Call: "SetMountPoint", Delay: 90 * time.Second})
 		k.must(err)

@@ -3,9 +3,18 @@ package mountertest_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/cmd/pkg/serve"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -66,6 +75,34 @@ func (k *kit) restart() {
 	k.must(err)
 	k.t.Cleanup(func() { _ = m.Close() })
 	k.Mounter = m
+}
+
+// inBubbles runs a test in both modes, with the time of synctest. The daemon's connections are in memory.
+func inBubbles(t *testing.T, model func() winsim.Model, test func(k *kit)) {
+	t.Helper()
+	t.Run(mounter.Library.String(), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { test(newKit(t, mounter.Library, model())) })
+	})
+	t.Run(mounter.Daemon.String(), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			k := newKit(t, mounter.Library, model())
+			var listeners sync.Map
+			mountertest.NewDaemonWith(t, k.node, serve.Config{Config: daemon.Config{Listen: func(group, version string) (net.Listener, error) {
+				l := bufconn.Listen(64 << 10)
+				listeners.Store(group+version, l)
+				return l, nil
+			}}})
+			m, err := mounter.New(k.ctx, mounter.WithDialer(func(ctx context.Context, group, version string) (net.Conn, error) {
+				l, _ := listeners.Load(group + version)
+				return l.(*bufconn.Listener).DialContext(ctx)
+			}))
+			k.must(err)
+			k.Mounter = m
+			t.Cleanup(func() { _ = m.Close() })
+			t.Cleanup(k.node.Reboot) // as newKitOn
+			test(k)
+		})
+	})
 }
 
 func (k *kit) state() string {

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
@@ -201,18 +200,26 @@ func TestReadOnly_StageAgain(t *testing.T) {
 	})
 }
 
-// TestCondition_Hangs: a disk that does not answer is a condition, long before the caller gives up.
+// TestCondition_Hangs: a disk that does not answer, or the server of a share, is a condition within 5 seconds.
 func TestCondition_Hangs(t *testing.T) {
-	hangs := func(k *kit) {
-		k.must(k.stage(), k.node.HangDisk(1))
-		begin := time.Now()
-		is, err := k.Condition(k.ctx, staging)
-		if took := time.Since(begin); err != nil || is.Reason != mounter.ReasonNoAnswer || !is.Inaccessible || took > 20*time.Second {
-			k.t.Errorf("%+v, %v after %v", is, err, took)
-		}
+	for name, hangs := range map[string]func(*kit){
+		"disk": func(k *kit) { k.must(k.stage(), k.node.HangDisk(1)) },
+		"share": func(k *kit) {
+			k.must(k.stageShare(), second(k.node.Inject(winsim.Fault{Object: csiShare.Remote + "*", Delay: time.Hour})))
+		},
+		"share that cannot be measured": func(k *kit) {
+			k.must(k.stageShare(), second(k.node.Inject(winsim.Fault{Call: "PathSpace", Object: staging, Delay: time.Hour})))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbles(t, attachedNode, func(k *kit) {
+				hangs(k)
+				begin := time.Now()
+				is, err := k.Condition(k.ctx, staging)
+				if took := time.Since(begin); err != nil || is.Reason != mounter.ReasonNoAnswer || !is.Inaccessible || took > 5*time.Second {
+					k.t.Errorf("%+v, %v after %v", is, err, took)
+				}
+			})
+		})
 	}
-	t.Run("library", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { hangs(newKit(t, mounter.Library, attachedNode())) })
-	})
-	t.Run("daemon", func(t *testing.T) { hangs(newKit(t, mounter.Daemon, attachedNode())) })
 }
