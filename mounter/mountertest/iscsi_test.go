@@ -508,6 +508,43 @@ func TestISCSI_AtOnce(t *testing.T) {
 	})
 }
 
+// TestISCSI_OthersStay: a volume that is staged and unstaged beside others of its target leaves them as they are, whether mounted,
+// online or offline, and its own disk is taken offline only if the caller asks for that.
+func TestISCSI_OthersStay(t *testing.T) {
+	for _, offline := range []bool{false, true} {
+		eachMode(t, func() winsim.Model {
+			model := targetNode()
+			for n := range uint8(3) {
+				model.ISCSI.Targets[0].LUNs = append(model.ISCSI.Targets[0].LUNs, winsim.Disk{Size: winsim.GiB, SCSI: &winsim.SCSI{LUN: n}, Offline: n > 0, ReadOnly: n == 2})
+			}
+			return model
+		}, func(k *kit) {
+			k.must(second(k.stageLUN(staging2, lun(7, portalA))))
+			disks := func() (own winsim.Disk, others string) {
+				for number := range uint32(8) {
+					if info, err := k.node.DiskInfo(number); err == nil && info.SCSI != nil && info.SCSI.LUN == 3 {
+						own = info
+					} else if err == nil {
+						others += fmt.Sprintf("%d: %+v, offline %t, read-only %t, %s\n", number, info.SCSI, info.Offline, info.ReadOnly, info.Layout)
+					}
+				}
+				return own, others
+			}
+			_, before := disks()
+			for range 2 {
+				k.must(second(k.stageLUN(staging, lun(3, portalA))))
+				if own, others := disks(); own.Offline || others != before {
+					k.t.Errorf("staged, its disk is offline %t, and the others were\n%s\nand are\n%s", own.Offline, before, others)
+				}
+				k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: offline}), k.node.WriteFile(staging2+`\file`, "text"))
+				if own, others := disks(); own.Offline != offline || others != before {
+					k.t.Errorf("unstaged, its disk is offline %t, and the others were\n%s\nand are\n%s", own.Offline, before, others)
+				}
+			}
+		})
+	}
+}
+
 // TestISCSI_Drain: the volumes of a target that are unstaged at the same time end its session, whichever is the last.
 func TestISCSI_Drain(t *testing.T) {
 	for _, offline := range []bool{false, true} {
