@@ -151,6 +151,7 @@ func contexts(file string) []edit {
 	return []edit{
 		{file, "import (\n", "import (\n\t\"context\"\n"},
 		{file, "\nfunc Mount(", "\nfunc Mount(_ context.Context, "},
+		{file, "\nfunc Mkdir(", "\nfunc Mkdir(_ context.Context, "},
 		{file, "\nfunc CleanupMountPoint(", "\nfunc CleanupMountPoint(_ context.Context, "},
 		{file, "\nfunc CleanupSMBMountPoint(", "\nfunc CleanupSMBMountPoint(_ context.Context, "},
 	}

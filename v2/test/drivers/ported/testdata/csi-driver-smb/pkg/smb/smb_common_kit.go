@@ -66,8 +66,8 @@ func getMetrics(ctx context.Context, m *mount.SafeFormatAndMount, path string) (
 	}, err
 }
 
-func Mkdir(m *mount.SafeFormatAndMount, name string, _ os.FileMode) error {
-	return kitOf(m).MakeDir(context.Background(), name)
+func Mkdir(ctx context.Context, m *mount.SafeFormatAndMount, name string, _ os.FileMode) error {
+	return kitOf(m).MakeDir(ctx, name)
 }
 
 // The kit makes and replaces the folders that it needs.
