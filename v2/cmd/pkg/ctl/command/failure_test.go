@@ -106,6 +106,8 @@ type silent struct {
 	dir    string
 	server *grpc.Server
 	called chan struct{} // receives a value at the first call
+
+	listeners []net.Listener
 }
 
 func startSilent(t *testing.T) silent {
@@ -124,6 +126,7 @@ func startSilent(t *testing.T) silent {
 	for _, name := range append(endpoint.All(), endpoint.Control) {
 		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(name))
 		require.NoError(t, err)
+		s.listeners = append(s.listeners, listener)
 		wg.Go(func() { _ = s.server.Serve(listener) })
 	}
 	t.Cleanup(func() {
@@ -131,6 +134,15 @@ func startSilent(t *testing.T) silent {
 		wg.Wait()
 	})
 	return s
+}
+
+// die ends the server with the first call, also where it has not begun to serve.
+func (s silent) die() {
+	<-s.called
+	for _, listener := range s.listeners {
+		_ = listener.Close()
+	}
+	s.server.Stop()
 }
 
 // interrupt returns a context that ends with the first call.
@@ -149,10 +161,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 	eachCommand(t, func(t *testing.T, args []string) {
 		t.Helper()
 		s := startSilent(t)
-		go func() {
-			<-s.called
-			s.server.Stop()
-		}()
+		go s.die()
 		r := run(t.Context(), s.dir, "secret\n", args...)
 		if r.code != command.ExitUnreachable || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("got %+v, want exit code 3 and one sentence", r)
@@ -164,10 +173,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 	for args, code := range map[string]int{"versions": command.ExitUnreachable, "doctor": command.ExitProblems, "watch --count 1": command.ExitOK} {
 		t.Run(args, func(t *testing.T) {
 			s := startSilent(t)
-			go func() {
-				<-s.called
-				s.server.Stop()
-			}()
+			go s.die()
 			if r := run(t.Context(), s.dir, "", strings.Fields(args)...); r.code != code || r.out+r.err == "" {
 				t.Errorf("got %+v, want exit code %d", r, code)
 			}
