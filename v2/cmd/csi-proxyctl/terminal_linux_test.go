@@ -285,11 +285,11 @@ func TestTerminal_DangerousCommandsAsk(t *testing.T) {
 // TestTerminal_Timeout: --timeout does not include prompts.
 func TestTerminal_Timeout(t *testing.T) {
 	startNode(t)
-	secret := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi", "--timeout", "2s")
-	question := startInTerminal(t, "disk", "offline", "3", "--timeout", "2s")
+	secret := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi", "--timeout", "1s")
+	question := startInTerminal(t, "disk", "offline", "3", "--timeout", "1s")
 	secret.awaitMute()
 	question.await("[y/N] ")
-	<-time.After(2100 * time.Millisecond) // longer than --timeout
+	<-time.After(1100 * time.Millisecond) // longer than --timeout
 	secret.press("csi-Pa55\n")
 	secret.exit(command.ExitOK)
 	question.press("n\n")
