@@ -66,18 +66,18 @@ func (c *cluster) pods(ctx context.Context, fieldSelector string) (map[string][]
 }
 
 func (c *cluster) isHostProcess(spec *corev1.PodSpec) bool {
-	var is *bool
+	var hostProcess *bool
 	if s := spec.SecurityContext; s != nil && s.WindowsOptions != nil {
-		is = s.WindowsOptions.HostProcess
+		hostProcess = s.WindowsOptions.HostProcess
 	}
 	i := slices.IndexFunc(spec.Containers, func(container corev1.Container) bool { return container.Name == c.container })
 	if i < 0 {
 		return false
 	}
 	if s := spec.Containers[i].SecurityContext; s != nil && s.WindowsOptions != nil && s.WindowsOptions.HostProcess != nil {
-		is = s.WindowsOptions.HostProcess
+		hostProcess = s.WindowsOptions.HostProcess
 	}
-	return is != nil && *is
+	return hostProcess != nil && *hostProcess
 }
 
 // windowsNodes returns the names of the nodes with Windows, or none if this user must not list nodes.

@@ -56,8 +56,8 @@ func TestCondition_Costs(t *testing.T) {
 	for _, share := range []bool{false, true} {
 		a := &asked{share: share}
 		m := &Mounter{node: &node{vols: a, files: askedFiles{asked: a}}, closed: &atomic.Bool{}}
-		if is, err := m.Condition(t.Context(), `C:\var\lib\kubelet\pods\1`); err != nil || is.Abnormal == share || a.n > 3 {
-			t.Errorf("share %v: %+v, %v after %d questions", share, is, err, a.n)
+		if condition, err := m.Condition(t.Context(), `C:\var\lib\kubelet\pods\1`); err != nil || condition.Abnormal == share || a.n > 3 {
+			t.Errorf("share %v: %+v, %v after %d questions", share, condition, err, a.n)
 		}
 	}
 }

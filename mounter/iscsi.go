@@ -173,7 +173,7 @@ func (m *Mounter) connect(ctx context.Context, s ISCSI) (disk foundDisk, paths i
 		return disk, 1, nil
 	}
 	switch {
-	case isMPIO(disk.is.Device):
+	case isMPIO(disk.mustBe.Device):
 		paths, err = m.addPaths(ctx, s)
 		return disk, paths, err
 	case s.RequireMPIO:
@@ -408,7 +408,7 @@ func (m *Mounter) takeDown(ctx context.Context, number uint32, path, id string, 
 	if err = unlessUnknown(ctx, err); err != nil {
 		return err
 	}
-	disk := foundDisk{number: number, is: diskapi.MustBe{VolumeID: id}}
+	disk := foundDisk{number: number, mustBe: diskapi.MustBe{VolumeID: id}}
 	if len(sessions) == 0 {
 		if _, err := m.letGo(ctx, disk, path, offline); err != nil {
 			return err
@@ -470,7 +470,7 @@ func (m *Mounter) mayLeave(ctx context.Context, sessions []nodeapi.Session, path
 // begunOf reports whether a volume of a target has been begun at a path, and which call stages or unstages another, or "".
 func (m *Mounter) begunOf(target, path string) (own bool, user string) {
 	m.begun.Range(func(key, value any) bool {
-		at := fmt.Sprint(key)
+		at, _ := key.(string)
 		other, _ := value.(begun)
 		iscsi, ok := other.source.(ISCSI)
 		switch {

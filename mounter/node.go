@@ -117,17 +117,17 @@ func responseOf[Response any](response *Response, err error) (*Response, error) 
 // disk that has left to the next one, within seconds.
 type foundDisk struct {
 	number uint32
-	is     diskapi.MustBe
+	mustBe diskapi.MustBe
 	keys   nodeapi.Query // by which a disk was found that has no name: another daemon than ours does not say more
 }
 
 // source is the disk by what it is, rather than by where it was found: after a restart another one can be there.
 func (d foundDisk) source(keys Source) Source {
-	is := Disk{Path: d.is.Device, Serial: d.is.Serial, Page83: d.is.Page83}
-	if is == (Disk{}) {
+	named := Disk{Path: d.mustBe.Device, Serial: d.mustBe.Serial, Page83: d.mustBe.Page83}
+	if named == (Disk{}) {
 		return keys
 	}
-	return is
+	return named
 }
 
 // isAnother reports whether an error can mean that another disk has the number now, or none.
@@ -142,8 +142,8 @@ func (n *node) findDisk(ctx context.Context, query nodeapi.Query) (foundDisk, er
 	if err != nil {
 		return foundDisk{}, err
 	}
-	disk := foundDisk{number: *found.Number, is: diskapi.MustBe{Device: found.Path, Serial: found.Serial, Page83: found.Page83}}
-	if disk.is == (diskapi.MustBe{}) {
+	disk := foundDisk{number: *found.Number, mustBe: diskapi.MustBe{Device: found.Path, Serial: found.Serial, Page83: found.Page83}}
+	if disk.mustBe == (diskapi.MustBe{}) {
 		disk.keys = query
 	}
 	return disk, nil
@@ -152,7 +152,7 @@ func (n *node) findDisk(ctx context.Context, query nodeapi.Query) (foundDisk, er
 // confirm fails if the number of a disk that has no name was given to another one. What happens between this and a change is
 // not seen.
 func (n *node) confirm(ctx context.Context, d foundDisk) error {
-	if d.is != (diskapi.MustBe{}) || d.keys == (nodeapi.Query{}) {
+	if d.mustBe != (diskapi.MustBe{}) || d.keys == (nodeapi.Query{}) {
 		return nil // the change itself is refused
 	}
 	query := d.keys
@@ -180,14 +180,14 @@ func (n *node) partition(ctx context.Context, d foundDisk) error {
 	if err := n.confirm(ctx, d); err != nil {
 		return err
 	}
-	return errOf(n.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: d.number, MustBe: d.is}))
+	return errOf(n.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: d.number, MustBe: d.mustBe}))
 }
 
 func (n *node) setOnline(ctx context.Context, d foundDisk, online bool) error {
 	if err := n.confirm(ctx, d); err != nil {
 		return err
 	}
-	return errOf(n.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: d.number, IsOnline: online, MustBe: d.is}))
+	return errOf(n.disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: d.number, IsOnline: online, MustBe: d.mustBe}))
 }
 
 // onlineReadOnly brings a disk online that is never online and writable meanwhile.
@@ -195,14 +195,14 @@ func (n *node) onlineReadOnly(ctx context.Context, d foundDisk) error {
 	if err := n.confirm(ctx, d); err != nil {
 		return err
 	}
-	return errOf(n.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.is}))
+	return errOf(n.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.mustBe}))
 }
 
 func (n *node) isReadOnly(ctx context.Context, d foundDisk) (bool, error) {
 	if err := n.confirm(ctx, d); err != nil {
 		return false, err
 	}
-	response, err := responseOf(n.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.is}))
+	response, err := responseOf(n.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: d.number, MustBe: d.mustBe}))
 	return response.IsReadOnly, err
 }
 
@@ -210,7 +210,7 @@ func (n *node) setReadOnly(ctx context.Context, d foundDisk, readOnly bool) erro
 	if err := n.confirm(ctx, d); err != nil {
 		return err
 	}
-	return errOf(n.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: d.number, IsReadOnly: readOnly, MustBe: d.is}))
+	return errOf(n.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: d.number, IsReadOnly: readOnly, MustBe: d.mustBe}))
 }
 
 func (n *node) volumes(ctx context.Context, number uint32) ([]string, error) {

@@ -175,8 +175,8 @@ func (m *Mounter) diskBehind(ctx context.Context, id string) (number uint32, fou
 // alone that is mounted at another path: a pod may use it, and stays is true. A drive letter keeps only a writable disk
 // online. The volume that must be on the disk, if there is one, is at the path, and is flushed before.
 func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offline bool) (stays bool, err error) {
-	number, id := disk.number, disk.is.VolumeID
-	disk.is.Path = path
+	number, id := disk.number, disk.mustBe.VolumeID
+	disk.mustBe.Path = path
 	readOnly, err := m.isReadOnly(ctx, foundDisk{number: number}) // the changes look which disk it is
 	if err != nil {
 		return false, m.unlessGone(ctx, number, err)
@@ -198,7 +198,7 @@ func (m *Mounter) letGo(ctx context.Context, disk foundDisk, path string, offlin
 	}
 	same, loss := disk, ""
 	if readOnly && id != "" { // of a disk that is offline, Windows knows only the volumes that a GPT names
-		if known, err := m.node.findDisk(ctx, nodeapi.Query{Number: &number}); err == nil && known.is != (diskapi.MustBe{}) {
+		if known, err := m.node.findDisk(ctx, nodeapi.Query{Number: &number}); err == nil && known.mustBe != (diskapi.MustBe{}) {
 			same = known
 		}
 	}

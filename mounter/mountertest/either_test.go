@@ -27,8 +27,8 @@ func (d csiDriver) stage(ctx context.Context, lun string) (volume.Health, error)
 	if err != nil {
 		return volume.Health{}, err
 	}
-	is := disk.MustBe{Device: found.Path, Serial: found.Serial, Page83: found.Page83}
-	if _, err := d.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: *found.Number, MustBe: is}); err != nil {
+	mustBe := disk.MustBe{Device: found.Path, Serial: found.Serial, Page83: found.Page83}
+	if _, err := d.disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: *found.Number, MustBe: mustBe}); err != nil {
 		return volume.Health{}, err
 	}
 	list, err := d.volumes.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: *found.Number})

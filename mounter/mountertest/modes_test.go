@@ -112,8 +112,8 @@ func (k *kit) wantCondition(abnormal bool, says string) {
 		if path == target && !k.node.Exists(target) {
 			continue
 		}
-		if is, err := k.Condition(k.ctx, path); err != nil || is.Abnormal != abnormal || !strings.Contains(is.Message, says) {
-			k.t.Errorf("%s: %+v, %v, want %v with %q", path, is, err, abnormal, says)
+		if condition, err := k.Condition(k.ctx, path); err != nil || condition.Abnormal != abnormal || !strings.Contains(condition.Message, says) {
+			k.t.Errorf("%s: %+v, %v, want %v with %q", path, condition, err, abnormal, says)
 		}
 	}
 }
@@ -229,9 +229,9 @@ var cases = map[string]struct {
 		for _, call := range []string{"ReparsePoint", "FileSystem", "VolumeDirty", "VolumeHealth", "DeviceNumber", "DiskHealth", "VolumeSpace"} {
 			fault, err := k.node.Inject(winsim.Fault{Call: call, Error: 1117})
 			k.must(err)
-			is, err := k.Condition(k.ctx, staging)
-			if fault.Remove(); fault.Hits() == 0 || err == nil && strings.Contains(is.Message, "well") {
-				k.t.Errorf("%s failed: %+v", call, is)
+			condition, err := k.Condition(k.ctx, staging)
+			if fault.Remove(); fault.Hits() == 0 || err == nil && strings.Contains(condition.Message, "well") {
+				k.t.Errorf("%s failed: %+v", call, condition)
 			}
 		}
 		k.wantCondition(false, "well")
@@ -249,8 +249,8 @@ var cases = map[string]struct {
 		k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ReFS" }))
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
 		k.must(k.stage(func(r *mounter.StageRequest) { r.FSType = "ntfs" })) // it keeps what is there
-		is, err := k.node.DiskInfo(1)
-		if fs := is.Partitions[len(is.Partitions)-1].Volume.FileSystem; fs != winsim.ReFS {
+		info, err := k.node.DiskInfo(1)
+		if fs := info.Partitions[len(info.Partitions)-1].Volume.FileSystem; fs != winsim.ReFS {
 			k.t.Errorf("the file system is %s", fs)
 		}
 		return nil, err
@@ -684,7 +684,7 @@ var cases = map[string]struct {
 	"mount.Interface": {answers: "true not found []", run: func(k *kit) (any, error) {
 		k.must(k.Mount("1", staging, "", nil))
 		k.must(k.Mount(staging, target, "", []string{"bind"}))
-		is, err := k.IsMountPoint(target)
+		isMount, err := k.IsMountPoint(target)
 		k.must(err)
 		k.must(k.Unmount(target))
 		_, err = k.IsLikelyNotMountPoint(target)
@@ -694,7 +694,7 @@ var cases = map[string]struct {
 		k.must(k.MountSensitive("//files/data", staging, "cifs", nil, []string{"csi", "csi-Pa55"}))
 		k.must(k.Unmount(staging))
 		mappings, err := k.node.SMBMappings(k.ctx)
-		return fmt.Sprint(is, missing, mappings), err
+		return fmt.Sprint(isMount, missing, mappings), err
 	}},
 	"cancelled, then repeated": {answers: "cancelled", run: func(k *kit) (any, error) {
 		ctx, cancel := context.WithCancel(k.ctx)

@@ -215,9 +215,9 @@ func TestCondition_Hangs(t *testing.T) {
 			inBubbles(t, attachedNode, func(k *kit) {
 				hangs(k)
 				begin := time.Now()
-				is, err := k.Condition(k.ctx, staging)
-				if took := time.Since(begin); err != nil || is.Reason != mounter.ReasonNoAnswer || !is.Inaccessible || took > 5*time.Second {
-					k.t.Errorf("%+v, %v after %v", is, err, took)
+				condition, err := k.Condition(k.ctx, staging)
+				if took := time.Since(begin); err != nil || condition.Reason != mounter.ReasonNoAnswer || !condition.Inaccessible || took > 5*time.Second {
+					k.t.Errorf("%+v, %v after %v", condition, err, took)
 				}
 			})
 		})

@@ -68,26 +68,26 @@ func (d disks) SetDiskState(ctx context.Context, in *disk.SetDiskStateRequest) (
 // change asks the extension, which checks the disk at the change itself. It reports false if the daemon does not have that
 // and the disk is the one that is meant.
 func (d disks) change(
-	ctx context.Context, call method[extensionv1.Disk, emptypb.Empty], request *extensionv1.Disk, is disk.MustBe,
+	ctx context.Context, call method[extensionv1.Disk, emptypb.Empty], request *extensionv1.Disk, mustBe disk.MustBe,
 ) (done bool, err error) {
 	if _, err = call(ctx, request); !isUnsupported(err) {
 		return true, err
 	}
-	err = d.confirm(ctx, request.GetNumber(), is)
+	err = d.confirm(ctx, request.GetNumber(), mustBe)
 	return err != nil, err
 }
 
 // confirm fails if another disk has the number. A daemon that does not know what a disk must be is asked before each
 // change: what happens in between is not seen.
-func (d disks) confirm(ctx context.Context, number uint32, is disk.MustBe) (err error) {
+func (d disks) confirm(ctx context.Context, number uint32, mustBe disk.MustBe) (err error) {
 	at := number
 	switch {
-	case is.VolumeID != "":
+	case mustBe.VolumeID != "":
 		var on *volume.GetDiskNumberFromVolumeIDResponse
-		on, err = d.Volume().GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: is.VolumeID})
+		on, err = d.Volume().GetDiskNumberFromVolumeID(ctx, &volume.GetDiskNumberFromVolumeIDRequest{VolumeID: mustBe.VolumeID})
 		at = on.DiskNumber
-	case is != disk.MustBe{}:
-		_, err = machine{d.Daemon}.findListed(ctx, nodeapi.Query{Number: &number, Serial: is.Serial, Page83: is.Page83}, nil)
+	case mustBe != disk.MustBe{}:
+		_, err = machine{d.Daemon}.findListed(ctx, nodeapi.Query{Number: &number, Serial: mustBe.Serial, Page83: mustBe.Page83}, nil)
 	}
 	if err == nil && at != number || errors.Is(err, fs.ErrNotExist) {
 		return failed(failure.Busy, "look at", diskName(number), "another disk has the number now; find the disk again by its ids")
@@ -96,10 +96,10 @@ func (d disks) confirm(ctx context.Context, number uint32, is disk.MustBe) (err 
 }
 
 // meant is a disk as a request of the extensions.
-func meant(number uint32, is disk.MustBe) *extensionv1.Disk {
+func meant(number uint32, mustBe disk.MustBe) *extensionv1.Disk {
 	request := &extensionv1.Disk{Number: &number}
-	if is != (disk.MustBe{}) {
-		request.MustBe = &extensionv1.MustBe{Device: is.Device, SerialNumber: is.Serial, Page83: is.Page83, VolumeId: is.VolumeID, MountPath: is.Path}
+	if mustBe != (disk.MustBe{}) {
+		request.MustBe = &extensionv1.MustBe{Device: mustBe.Device, SerialNumber: mustBe.Serial, Page83: mustBe.Page83, VolumeId: mustBe.VolumeID, MountPath: mustBe.Path}
 	}
 	return request
 }

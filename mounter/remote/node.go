@@ -147,8 +147,8 @@ func (m machine) findListed(ctx context.Context, query nodeapi.Query, why error)
 	case 0:
 		return nil, failed(failure.NotFound, "find disk with", query.String(), "there is no such disk, or Windows has not seen it yet")
 	case 1:
-		is := ids.DiskIDs[found[0]]
-		return &nodeapi.Disk{Number: &found[0], Serial: is.SerialNumber, Page83: is.Page83}, nil
+		id := ids.DiskIDs[found[0]]
+		return &nodeapi.Disk{Number: &found[0], Serial: id.SerialNumber, Page83: id.Page83}, nil
 	default:
 		return nil, ambiguous(query, found)
 	}

@@ -90,9 +90,9 @@ func (v volumes) Health(ctx context.Context, id string) (volume.Health, error) {
 		return volume.Health{}, err
 	}
 	var health volume.Health
-	for _, is := range found.Volumes {
-		health.FileSystem, health.ReadOnly, health.Dirty, health.Damage = is.FileSystem, is.GetReadOnly(), is.GetDirty(), volumeapi.Damage(is.Damage)
-		for _, p := range is.Problems {
+	for _, checked := range found.Volumes {
+		health.FileSystem, health.ReadOnly, health.Dirty, health.Damage = checked.FileSystem, checked.GetReadOnly(), checked.GetDirty(), volumeapi.Damage(checked.Damage)
+		for _, p := range checked.Problems {
 			health.Unknown = append(health.Unknown, p.Text)
 		}
 	}

@@ -253,20 +253,20 @@ func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequ
 }
 
 // meant returns the host for a request that may say which disk it means.
-func meant(h diskapi.HostAPI, op string, diskNumber uint32, is MustBe) (diskapi.HostAPI, error) {
-	if is == (MustBe{}) {
+func meant(h diskapi.HostAPI, op string, diskNumber uint32, mustBe MustBe) (diskapi.HostAPI, error) {
+	if mustBe == (MustBe{}) {
 		return h, nil
 	}
-	return extended(h, op, diskNumber, is)
+	return extended(h, op, diskNumber, mustBe)
 }
 
 // extended returns the host for a request that can say which disk it means.
-func extended(h diskapi.HostAPI, op string, diskNumber uint32, is MustBe) (diskapi.Extended, error) {
+func extended(h diskapi.HostAPI, op string, diskNumber uint32, mustBe MustBe) (diskapi.Extended, error) {
 	x, err := hostctx.Extended[diskapi.Extended](h, op, object(diskNumber))
 	if err != nil {
 		return nil, err
 	}
-	return x.MustBe(is), nil
+	return x.MustBe(mustBe), nil
 }
 
 func object(diskNumber uint32) string { return fmt.Sprintf("disk %d", diskNumber) }

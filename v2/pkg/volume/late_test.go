@@ -202,8 +202,8 @@ func TestLateRequests_MountSeen(t *testing.T) {
 				if id, err := d.volumeAt(t.Context()); !errors.Is(err, winerr.Unavailable) {
 					t.Errorf("GetVolumeIDFromTargetPath: %q, %v", id, err)
 				}
-				if is, err := d.files.IsSymlink(t.Context(), &filesystem.IsSymlinkRequest{Path: staged}); !errors.Is(err, winerr.Unavailable) {
-					t.Errorf("IsSymlink: %v, %v", is, err)
+				if answer, err := d.files.IsSymlink(t.Context(), &filesystem.IsSymlinkRequest{Path: staged}); !errors.Is(err, winerr.Unavailable) {
+					t.Errorf("IsSymlink: %v, %v", answer, err)
 				}
 				time.Sleep(time.Minute)
 			}

@@ -78,18 +78,18 @@ func TestVolume_WithoutDrive(t *testing.T) {
 		v, err := volume.New(host, limits...)
 		require.NoError(t, err)
 		for _, path := range []string{staged[2:], strings.ReplaceAll(staged[2:], `\`, "/") + "/", `/var\lib` + staged[len(`C:\var\lib`):]} {
-			is, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
+			found, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
 			require.NoError(t, err)
 			closest, err := v.GetClosestVolumeIDFromTargetPath(t.Context(), &volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path})
 			require.NoError(t, err)
-			if is.VolumeID != closest.VolumeID {
-				t.Errorf("%s: %s and %s", path, is.VolumeID, closest.VolumeID)
+			if found.VolumeID != closest.VolumeID {
+				t.Errorf("%s: %s and %s", path, found.VolumeID, closest.VolumeID)
 			}
 			for range 2 {
-				_, err = v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: is.VolumeID, TargetPath: path})
+				_, err = v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: found.VolumeID, TargetPath: path})
 				require.NoError(t, err)
 			}
-			_, err = v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: is.VolumeID, TargetPath: path})
+			_, err = v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: found.VolumeID, TargetPath: path})
 			require.NoError(t, err)
 		}
 		for _, bad := range []string{`\\server\share`, `/\x`, `\??\` + staged, `\` + staged, `\x\..\y`, "/.", `\NUL`} {

@@ -130,11 +130,11 @@ func (n *Node) ReattachSerial(serial string) (newNumber uint32, err error) {
 	return n.reattach(serial, "this serial number", func(d *disk) bool { return d.Serial == serial })
 }
 
-func (n *Node) reattach(name, key string, is func(*disk) bool) (newNumber uint32, err error) {
+func (n *Node) reattach(name, key string, wanted func(*disk) bool) (newNumber uint32, err error) {
 	defer n.lock()()
 	var d *disk
 	for _, other := range n.disks.detached {
-		if is(other) {
+		if wanted(other) {
 			d = other
 		}
 	}

@@ -173,14 +173,14 @@ func (s *server) check(user, password string) error {
 
 func (s *server) accountOf(user string) (SMBAccount, bool) {
 	for _, account := range s.Accounts {
-		if account.is(user) {
+		if account.isNamed(user) {
 			return account, true
 		}
 	}
 	return SMBAccount{}, false
 }
 
-func (a SMBAccount) is(user string) bool {
+func (a SMBAccount) isNamed(user string) bool {
 	if !strings.ContainsAny(a.User, `\@`) {
 		if i := strings.LastIndexByte(user, '\\'); i >= 0 {
 			user = user[i+1:]

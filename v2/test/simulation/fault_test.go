@@ -15,8 +15,8 @@ import (
 var faults = []struct{ name, file, from, to string }{
 	{"lost boot sector", "pkg/volume/hostapi/formatted.go", "return isEmpty, h.refuseForeign(ctx, op, id)", "return isEmpty, nil"},
 	{"format after others", "pkg/volume/hostapi/format.go", "options.Force = h.formatOver", "options.Force = true"},
-	{"another disk in Stage", "pkg/disk/hostapi/target.go", "if is == (MustBe{}) {", "if is.VolumeID == \"\" {"},
-	{"another disk in Unstage", "pkg/disk/hostapi/target.go", "if is == (MustBe{}) {", "if is == (MustBe{}) || is.VolumeID != \"\" {"},
+	{"another disk in Stage", "pkg/disk/hostapi/target.go", "if mustBe == (MustBe{}) {", "if mustBe.VolumeID == \"\" {"},
+	{"another disk in Unstage", "pkg/disk/hostapi/target.go", "if mustBe == (MustBe{}) {", "if mustBe == (MustBe{}) || mustBe.VolumeID != \"\" {"},
 	{"no deadline", "internal/win/bounds/bounds.go", "questionLimit = 2 * time.Minute", "questionLimit = 999 * time.Hour"},
 	{"late offline", "internal/host/diskprobe/diskprobe.go", "	if !found {", "	if _ = found; true {"},
 	{"late logout", "pkg/iscsi/hostapi/connect.go", "session.ID.String()); found {", `session.ID.String()); found && stuck.Doing == "" {`},

@@ -193,8 +193,8 @@ func (r *run) staged(v *volume, well bool) {
 	if v.written != "" { // it is staged again
 		want = v.written
 	}
-	if is, err := r.truth(v); err == nil && want != "" && !v.loss && is != want {
-		r.fail(invariant2, "%s has %q, want %q", v.name, is, want)
+	if content, err := r.truth(v); err == nil && want != "" && !v.loss && content != want {
+		r.fail(invariant2, "%s has %q, want %q", v.name, content, want)
 	} else if well && err != nil && v.stable != "" {
 		r.fail(invariant7, "%s was staged, and the node does not have it: %v", v.name, err)
 	}
@@ -215,8 +215,8 @@ func (r *run) shows(v *volume, path string, well bool) {
 		}
 		return
 	}
-	if is, err := r.truth(v); err != nil || is != text {
-		r.fail(invariant1, "%s should be at %s; what was written there is not on it: %q, %v%s", v.name, path, is, err, r.limit(v.name))
+	if content, err := r.truth(v); err != nil || content != text {
+		r.fail(invariant1, "%s should be at %s; what was written there is not on it: %q, %v%s", v.name, path, content, err, r.limit(v.name))
 		return
 	}
 	if beforeErr == nil { // it stays as it was

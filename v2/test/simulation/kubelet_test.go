@@ -198,8 +198,8 @@ func (r *run) write(v *volume, pod int, text string) {
 		if !v.pods[pod].uses || r.node.WriteFile(v.targetPath(pod)+`\`+dataFile, text) != nil {
 			return
 		}
-		if is, err := r.truth(v); err != nil || is != text {
-			r.fail(invariant1, "pod %d of %s wrote, and the volume has %q, %v", pod, v.name, is, err)
+		if content, err := r.truth(v); err != nil || content != text {
+			r.fail(invariant1, "pod %d of %s wrote, and the volume has %q, %v", pod, v.name, content, err)
 		}
 		v.written, v.flushed, v.writtenAt, v.pods[pod].wrote = text, false, r.period.Load(), true
 	})

@@ -59,13 +59,13 @@ func TestMount(t *testing.T) {
 	// IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED and ..._DELETED. If not: the mount works, and a log line says that the
 	// mount manager did not learn of it; mountvol does not list it.
 	g.ask("Q-mount-listed", func(a *answer) {
-		is, err := listed()
+		isListed, err := listed()
 		a.must(err)
-		a.fact("while it is mounted", is)
+		a.fact("while it is mounted", isListed)
 		a.must(dir.DeleteMountPoint(ctx, "mount"))
-		is, err = listed()
+		isListed, err = listed()
 		a.must(err)
-		a.fact("after it is unmounted", is)
+		a.fact("after it is unmounted", isListed)
 		a.must(dir.SetMountPoint(ctx, "mount", id))
 	})
 	// If two callers mount at one folder, does one get 32 or 145? Expected: 32 while the other has it open, then 145.

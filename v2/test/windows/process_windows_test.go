@@ -57,9 +57,9 @@ func askSession(a *answer) {
 	network, err := windows.CreateWellKnownSid(windows.WinNetworkSid)
 	a.must(err)
 	var token windows.Token // of this process, which is not a client of another
-	is, err := token.IsMember(network)
+	isMember, err := token.IsMember(network)
 	a.must(err)
-	a.measured("the session is a network logon (S-1-5-2)", is)
+	a.measured("the session is a network logon (S-1-5-2)", isMember)
 }
 
 // askRemote opens a pipe of its own by the name of this machine in the network.

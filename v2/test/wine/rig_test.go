@@ -153,13 +153,13 @@ func TestRig_Mounts(t *testing.T) {
 // mountCalls are calls about a mounted folder, each twice.
 var mountCalls = func() []string {
 	const folder = `"C:\\var\\lib\\kubelet\\plugins\\mounted"`
-	const where, path, is = `{"volumeId":$volume,"targetPath":` + folder + `}`, `{"path":` + folder + `}`, `v2alpha1.Filesystem/IsSymlink {"path":` + folder + `}`
+	const where, path, isLink = `{"volumeId":$volume,"targetPath":` + folder + `}`, `{"path":` + folder + `}`, `v2alpha1.Filesystem/IsSymlink {"path":` + folder + `}`
 	calls := []string{`v1.Disk/PartitionDisk {"diskNumber":8}`, `v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`, `v2alpha1.Volume/FormatVolume {"volumeId":$volume}`}
 	for _, call := range []string{
-		"v2alpha1.Volume/MountVolume " + where, is,
+		"v2alpha1.Volume/MountVolume " + where, isLink,
 		`v2alpha1.Volume/GetVolumeIDFromTargetPath {"targetPath":` + folder + `}`,
 		"v2alpha1.Filesystem/RmdirContents " + path, // refuses a mounted folder
-		"v2alpha1.Volume/UnmountVolume " + where, is,
+		"v2alpha1.Volume/UnmountVolume " + where, isLink,
 		"v2alpha1.Filesystem/Rmdir " + path,
 	} {
 		calls = append(calls, call, call)

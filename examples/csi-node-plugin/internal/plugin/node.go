@@ -149,18 +149,18 @@ func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGe
 	if _, err := volumeOf(request.GetVolumeId()); err != nil {
 		return nil, err
 	}
-	is, err := s.config.Mounter.Condition(ctx, request.GetVolumePath())
+	condition, err := s.config.Mounter.Condition(ctx, request.GetVolumePath())
 	if err != nil {
 		return nil, answer(err)
 	}
 	// Modules of CSI up to v1.12 have VolumeCondition.
-	response := &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: is.Abnormal, Message: is.Message}}
+	response := &csi.NodeGetVolumeStatsResponse{VolumeCondition: &csi.VolumeCondition{Abnormal: condition.Abnormal, Message: condition.Message}}
 	switch usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath()); {
 	case err == nil:
 		response.Usage = []*csi.VolumeUsage{{
 			Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
 		}}
-	case !is.Inaccessible: // else the condition says more than the error
+	case !condition.Inaccessible: // else the condition says more than the error
 		return nil, answer(err)
 	}
 	return response, nil

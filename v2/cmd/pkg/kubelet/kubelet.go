@@ -67,10 +67,10 @@ func Parse(path string) (Path, bool) {
 }
 
 func staging(parts []string) (Path, bool) {
-	if len(parts) < 6 || !is(parts, plugins, kubernetes, csi) || !is(parts[5:], globalmount) {
+	if len(parts) < 6 || !beginsWith(parts, plugins, kubernetes, csi) || !beginsWith(parts[5:], globalmount) {
 		return Path{}, false
 	}
-	if is(parts[3:], byName) {
+	if beginsWith(parts[3:], byName) {
 		return Path{Kind: Staging, PV: parts[4]}, true
 	}
 	return Path{Kind: Staging, Driver: parts[3], Handle: parts[4]}, true
@@ -78,19 +78,19 @@ func staging(parts []string) (Path, bool) {
 
 func ofPod(parts []string) (Path, bool) {
 	switch {
-	case len(parts) < 6 || !is(parts, pods):
+	case len(parts) < 6 || !beginsWith(parts, pods):
 		return Path{}, false
-	case is(parts[2:], volumes, csiVolumes) && is(parts[5:], mount):
+	case beginsWith(parts[2:], volumes, csiVolumes) && beginsWith(parts[5:], mount):
 		return Path{Kind: Pod, PodUID: parts[1], PV: parts[4]}, true
-	case is(parts[2:], subpaths):
+	case beginsWith(parts[2:], subpaths):
 		return Path{Kind: Subpath, PodUID: parts[1], PV: parts[3], Container: parts[4]}, true
 	default:
 		return Path{}, false
 	}
 }
 
-// is reports whether a path begins with these directories. Windows ignores the case of letters.
-func is(parts []string, names ...string) bool {
+// beginsWith reports whether a path begins with these directories. Windows ignores the case of letters.
+func beginsWith(parts []string, names ...string) bool {
 	for i, name := range names {
 		if i >= len(parts) || !strings.EqualFold(parts[i], name) {
 			return false

@@ -42,8 +42,8 @@ func (d DiskAPI) WithContext(ctx context.Context) HostAPI {
 }
 
 // MustBe implements Extended.
-func (d DiskAPI) MustBe(is MustBe) Extended {
-	d.mustBe = is
+func (d DiskAPI) MustBe(mustBe MustBe) Extended {
+	d.mustBe = mustBe
 	return d
 }
 

@@ -98,7 +98,7 @@ type Extended interface {
 
 	// MustBe returns the same host. Its PartitionDisk, SetDiskState, SetDiskReadOnly, OnlineDiskReadOnly and
 	// GetDiskReadOnly fail with the kind Busy, and change nothing, if another disk has the number.
-	MustBe(is MustBe) Extended
+	MustBe(mustBe MustBe) Extended
 
 	// PartitionDisk makes an empty disk ready for a file system: it brings the disk online,
 	// writes a partition table, creates one partition over all of it and waits for its volume.

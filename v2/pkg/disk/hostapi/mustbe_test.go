@@ -50,7 +50,7 @@ func TestMustBe_Exchanged(t *testing.T) {
 		"online read-only":             {offline, func(h diskapi.DiskAPI) error { return h.OnlineDiskReadOnly(added) }},
 		"online read-only from online": {ownDisk(), func(h diskapi.DiskAPI) error { return h.OnlineDiskReadOnly(added) }},
 	} {
-		for by, is := range map[string]diskapi.MustBe{"serial": {Serial: "OWN"}, "volume": {VolumeID: ownVolume, Path: ownPath}} {
+		for by, mustBe := range map[string]diskapi.MustBe{"serial": {Serial: "OWN"}, "volume": {VolumeID: ownVolume, Path: ownPath}} {
 			if by == "volume" && c.disk.Layout == "" {
 				continue
 			}
@@ -70,7 +70,7 @@ func TestMustBe_Exchanged(t *testing.T) {
 								was, before = attributes(t, node, added), fingerprint(t, node, added) //nolint:contextcheck // it has one of its own
 							}
 							return next(ctx)
-						})).MustBe(is).(diskapi.DiskAPI))
+						})).MustBe(mustBe).(diskapi.DiskAPI))
 						if ended = calls.Load() < nth; ended {
 							require.NoError(t, err)
 							break
@@ -91,8 +91,8 @@ func TestMustBe_Another(t *testing.T) {
 	devices, err := node.DiskDevices(t.Context())
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		is   diskapi.MustBe
-		kind winerr.Kind
+		mustBe diskapi.MustBe
+		kind   winerr.Kind
 	}{
 		"long serial":   {diskapi.MustBe{Serial: "1\n" + strings.Repeat("x", 1000)}, winerr.Busy},
 		"long page 83":  {diskapi.MustBe{Page83: "1\n" + strings.Repeat("x", 1000)}, winerr.Busy},
@@ -108,7 +108,7 @@ func TestMustBe_Another(t *testing.T) {
 		"volume":        {diskapi.MustBe{VolumeID: `\\?\Volume{5eed0000-0000-0000-0000-000000000008}\`}, winerr.Busy},
 		"not a volume":  {diskapi.MustBe{VolumeID: `C:\`}, winerr.Invalid},
 	} {
-		h := diskapi.NewOn(node).MustBe(c.is).(diskapi.DiskAPI)
+		h := diskapi.NewOn(node).MustBe(c.mustBe).(diskapi.DiskAPI)
 		_, readErr := h.GetDiskReadOnly(added)
 		for what, err := range map[string]error{
 			"read": readErr, "partition": h.PartitionDisk(added), "offline": h.SetDiskState(added, false), "online": h.SetDiskState(added, true),
@@ -138,15 +138,15 @@ func TestOffline_Mounted(t *testing.T) {
 	}
 	nothing := func(*winsim.Node) error { return nil }
 	for name, c := range map[string]struct {
-		is      diskapi.MustBe
+		mustBe  diskapi.MustBe
 		prepare func(*winsim.Node) error
 		letter  string
 		refused string
 	}{
 		"not mounted":                          {prepare: nothing},
-		"at the path":                          {is: named, prepare: mount(ownPath)},
-		"at another path":                      {is: named, prepare: mount(elsewhere), refused: elsewhere},
-		"at a letter":                          {is: named, prepare: nothing, letter: "X", refused: "X:"},
+		"at the path":                          {mustBe: named, prepare: mount(ownPath)},
+		"at another path":                      {mustBe: named, prepare: mount(elsewhere), refused: elsewhere},
+		"at a letter":                          {mustBe: named, prepare: nothing, letter: "X", refused: "X:"},
 		"at a letter, of an unmodified driver": {prepare: nothing, letter: "X"},
 		"at a path, of an unmodified driver":   {prepare: mount(elsewhere)},
 		"a pod uses it":                        {prepare: linked, refused: link},
@@ -165,7 +165,7 @@ func TestOffline_Mounted(t *testing.T) {
 			disk.Partitions[1].Volume.Letter = c.letter
 			node := newNode(t, withDisk(disk))
 			require.NoError(t, c.prepare(node))
-			h := diskapi.NewOn(node).MustBe(c.is).(diskapi.DiskAPI)
+			h := diskapi.NewOn(node).MustBe(c.mustBe).(diskapi.DiskAPI)
 			for range 2 {
 				if err := h.SetDiskState(added, false); c.refused == "" {
 					require.NoError(t, err)

@@ -43,27 +43,27 @@ func (t target) name() string { return diskName(t.number) }
 func numbered(disk uint32) target { return target{number: disk, device: win.PhysicalDrive(disk)} }
 
 // meant is the disk with a number, pinned if the caller says which one that must be.
-func (h *host) meant(ctx context.Context, op string, disk uint32, is MustBe) (target, error) {
+func (h *host) meant(ctx context.Context, op string, disk uint32, mustBe MustBe) (target, error) {
 	t := numbered(disk)
-	if is == (MustBe{}) {
+	if mustBe == (MustBe{}) {
 		return t, nil
 	}
-	t.mustBe = is
-	if is.Device == "" {
+	t.mustBe = mustBe
+	if mustBe.Device == "" {
 		return h.pinned(ctx, op, t)
 	}
-	name, whole := strings.CutPrefix(is.Device, `\\?\`)
+	name, whole := strings.CutPrefix(mustBe.Device, `\\?\`)
 	if !whole || !strings.Contains(name, "#") || strings.ContainsAny(name, `\/`) { // to open a path may call a server, as LocalSystem
-		return t, winerr.New(winerr.Invalid, op, t.name(), "%.250q is not the interface of a disk", is.Device)
+		return t, winerr.New(winerr.Invalid, op, t.name(), "%.250q is not the interface of a disk", mustBe.Device)
 	}
-	t.device = win.Device(is.Device)
+	t.device = win.Device(mustBe.Device)
 	switch number, err := h.m.DeviceNumber(ctx, t.device); {
 	case errors.Is(err, winerr.NotFound):
-		return t, t.isAnother(op, fmt.Sprintf("%.250q", is.Device))
+		return t, t.isAnother(op, fmt.Sprintf("%.250q", mustBe.Device))
 	case err != nil:
 		return t, winerr.Wrap(op, t.name(), err)
 	case number.Type != win.DeviceTypeDisk || number.Number != disk:
-		return t, t.isAnother(op, fmt.Sprintf("%.250q", is.Device))
+		return t, t.isAnother(op, fmt.Sprintf("%.250q", mustBe.Device))
 	}
 	t.isPinned = true
 	return t, h.confirm(ctx, op, &t)
@@ -76,23 +76,23 @@ func (t target) isAnother(op, key string) error {
 
 // confirm fails if a pinned disk is not the one that it was, or not the one that the caller means.
 func (h *host) confirm(ctx context.Context, op string, t *target) error {
-	is := t.mustBe
-	if is.VolumeID == "" || is.Serial != "" || is.Page83 != "" { // a disk that fails may still say what volume it has
+	mustBe := t.mustBe
+	if mustBe.VolumeID == "" || mustBe.Serial != "" || mustBe.Page83 != "" { // a disk that fails may still say what volume it has
 		if _, err := h.recognize(ctx, op, t); err != nil {
 			return err
 		}
 	}
 	switch {
-	case is.Serial != "" && t.serial != is.Serial:
-		return t.isAnother(op, fmt.Sprintf("the serial number %.250q", is.Serial))
-	case is.Page83 != "" && t.page83 != is.Page83:
-		return t.isAnother(op, fmt.Sprintf("page 83 %.250q", is.Page83))
-	case is.VolumeID == "":
+	case mustBe.Serial != "" && t.serial != mustBe.Serial:
+		return t.isAnother(op, fmt.Sprintf("the serial number %.250q", mustBe.Serial))
+	case mustBe.Page83 != "" && t.page83 != mustBe.Page83:
+		return t.isAnother(op, fmt.Sprintf("page 83 %.250q", mustBe.Page83))
+	case mustBe.VolumeID == "":
 		return nil
 	}
-	id, ok := win.ParseVolumeID(is.VolumeID)
+	id, ok := win.ParseVolumeID(mustBe.VolumeID)
 	if !ok {
-		return winerr.New(winerr.Invalid, op, t.name(), "%.250q is not the id of a volume", is.VolumeID)
+		return winerr.New(winerr.Invalid, op, t.name(), "%.250q is not the id of a volume", mustBe.VolumeID)
 	}
 	// Windows does not know the volumes of an offline disk.
 	if layout, err := h.m.DriveLayout(ctx, t.device); err == nil && slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return volumeNamed(p) == id }) {
@@ -102,7 +102,7 @@ func (h *host) confirm(ctx context.Context, op string, t *target) error {
 	case ignoreNotFound(err) != nil:
 		return winerr.As(kindOfOther(err), op, t.name(), err, "")
 	case !slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == t.number }):
-		return t.isAnother(op, is.VolumeID)
+		return t.isAnother(op, mustBe.VolumeID)
 	}
 	return nil
 }

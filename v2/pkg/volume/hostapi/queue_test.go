@@ -113,11 +113,11 @@ func TestUnmountVolume_Abandoned(t *testing.T) {
 	for call, staysMounted := range map[string]bool{"FlushVolume": true, "DeleteMountPoint": false} {
 		for who, asks := range map[string]func(context.Context, *winsim.Node, volumeapi.HostAPI) (bool, error){
 			"lookup": func(ctx context.Context, _ *winsim.Node, h volumeapi.HostAPI) (bool, error) {
-				is, err := bind(ctx, h).GetVolumeIDFromTargetPath(mount)
+				shown, err := bind(ctx, h).GetVolumeIDFromTargetPath(mount)
 				if errors.Is(err, winerr.NotFound) {
 					err = nil
 				}
-				return is == id, err
+				return shown == id, err
 			},
 			"IsSymlink": func(ctx context.Context, node *winsim.Node, _ volumeapi.HostAPI) (bool, error) {
 				return fsapi.NewOn(node).(fsapi.Extended).WithContext(ctx).IsSymlink(mount)
@@ -141,8 +141,8 @@ func TestUnmountVolume_Abandoned(t *testing.T) {
 						t.Errorf("said to be mounted: %v, want %v", said, staysMounted)
 					}
 					time.Sleep(time.Hour)
-					if is, _ := host.GetVolumeIDFromTargetPath(mount); (is == id) != said {
-						t.Errorf("said to be mounted: %v, and then it shows %q", said, is)
+					if shown, _ := host.GetVolumeIDFromTargetPath(mount); (shown == id) != said {
+						t.Errorf("said to be mounted: %v, and then it shows %q", said, shown)
 					}
 					must(t, host.UnmountVolume(id, mount))
 					must(t, host.MountVolume(id, mount))

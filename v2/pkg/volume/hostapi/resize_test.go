@@ -105,8 +105,8 @@ func TestReFS(t *testing.T) {
 		node := nodeWith(t, unformatted())
 		host := volumeapi.NewOn(node)
 		must(t, formatWith(host, volumeapi.FormatOptions{FileSystem: "refs", AllocationUnitSize: size, Label: "mine", RootAccess: volumeapi.UsersModify}))
-		if is := volumeInfo(t, node); is.FileSystem != winsim.ReFS || is.ClusterSize != winsim.Size(size) || is.Label != "mine" {
-			t.Errorf("%+v", is)
+		if info := volumeInfo(t, node); info.FileSystem != winsim.ReFS || info.ClusterSize != winsim.Size(size) || info.Label != "mine" {
+			t.Errorf("%+v", info)
 		}
 		wantFormatted(t, host, id, true)
 		must(t, host.FormatVolume(id)) // keeps it
@@ -115,8 +115,8 @@ func TestReFS(t *testing.T) {
 		if total, used, err := host.GetVolumeStats(id); err != nil || total < 2000*mib || used <= 0 {
 			t.Errorf("after growing: %d bytes, %d used, %v", total, used, err)
 		}
-		if is := volumeInfo(t, node); is.FileSystem != winsim.ReFS {
-			t.Errorf("a format without options made it %s", is.FileSystem)
+		if info := volumeInfo(t, node); info.FileSystem != winsim.ReFS {
+			t.Errorf("a format without options made it %s", info.FileSystem)
 		}
 	}
 	model := modelWith(gpt(winsim.GiB, unformatted()))

@@ -14,8 +14,8 @@ const word = `(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|author
 const (
 	// key is such a name, as in "password", config["password"] and \"password\".
 	key = word + `[\w.-]*\\*["'\])]*`
-	// is assigns: password: a, password=a, password := a, password => a, $password += 'a' and $password -eq 'a'.
-	is = `\s*(?:[+?]?[:=][=>]?|->|-c?eq\b)\s*`
+	// equals assigns: password: a, password=a, password := a, password => a, $password += 'a' and $password -eq 'a'.
+	equals = `\s*(?:[+?]?[:=][=>]?|->|-c?eq\b)\s*`
 )
 
 // Secrets in texts of any program: the daemon logs none, but a log file can hold what others wrote.
@@ -49,28 +49,28 @@ var secrets = []struct {
 	{`<`, regexp.MustCompile(`(?i)(<[\w:.-]*` + word + `[\w.-]*(?:\s[^<>]*)?>)[^<]+(<)`), "${1}" + removed + "${2}"},
 	{`value=`, regexp.MustCompile(`(?i)((?:key|name)=["'][^"']*` + word + `[^"']*["']\s+value=["'])[^"'<>]*`), "${1}" + removed},
 	{`%3`, regexp.MustCompile(`(?i)(` + word + `[\w.-]*(?:%5c)*(?:%22)?%3[ad](?:%5c)*(?:%22)?)[^&\s"';<>]+`), "${1}" + removed},
-	{"", regexp.MustCompile(`(?i)(` + key + is + `)(?:\[[^\]]*\]|[@$]?\{[^{}]*\}|[@$]?\([^()]*\))`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(` + key + equals + `)(?:\[[^\]]*\]|[@$]?\{[^{}]*\}|[@$]?\([^()]*\))`), "${1}" + removed},
 	// password: a b, password=a b and export PASSWORD=a b, which have the line to themselves.
-	{"", regexp.MustCompile(`(?i)^([\s#;/]*(?:- |export |set |setx |\$env:|\$)?[\w.-]*` + word + `[\w.-]*` + is + `)[^\s"'[{(|>@$\\` + "`" + `][^\r\n]*`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)^([\s#;/]*(?:- |export |set |setx |\$env:|\$)?[\w.-]*` + word + `[\w.-]*` + equals + `)[^\s"'[{(|>@$\\` + "`" + `][^\r\n]*`), "${1}" + removed},
 	{`set`, regexp.MustCompile(`(?i)(\bsetx?\s+[\w.-]*` + word + `[\w.-]*=)[^\s"'[][^"&|\r\n]*`), "${1}" + removed},
 	// password="a \" b", password="a ""b""", "password":"a", \"password\":\"a\", password: a, password=a;
-	{`\"`, regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?` + is + `\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
-	{`"`, regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)")(?:[^"\\]|\\.|"")*(")`), "${1}" + removed + "${2}"},
-	{`'`, regexp.MustCompile(`(?i)(` + key + `(?:` + is + `|\s+)')(?:[^']|'')*(')`), "${1}" + removed + "${2}"},
+	{`\"`, regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?` + equals + `\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
+	{`"`, regexp.MustCompile(`(?i)(` + key + `(?:` + equals + `|\s+)")(?:[^"\\]|\\.|"")*(")`), "${1}" + removed + "${2}"},
+	{`'`, regexp.MustCompile(`(?i)(` + key + `(?:` + equals + `|\s+)')(?:[^']|'')*(')`), "${1}" + removed + "${2}"},
 	{`-`, regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*=)[^\s"'[][^\s"']*`), "${1}" + removed},
 	// With a space after the sign, a value can have spaces.
 	{"", regexp.MustCompile(`(?i)(` + key + `\s*(?:[+?]?[:=][=>]?|->)\s+)[^\s,;&"'{}\[\]\\][^,;&"'{}\[\]\r\n]*`), "${1}" + removed},
-	{"", regexp.MustCompile(`(?i)(` + key + is + `)(?:[^\s,;&"'{}\[\]\\]|\\[^"'\s])+`), "${1}" + removed},
+	{"", regexp.MustCompile(`(?i)(` + key + equals + `)(?:[^\s,;&"'{}\[\]\\]|\\[^"'\s])+`), "${1}" + removed},
 	// CHAPSecret a, smb_password a: names, not English words.
 	{"", regexp.MustCompile(`(\b[a-zA-Z0-9_]*[a-zA-Z0-9](?:Pass(?:word|wd|phrase)?|Pwd|Secret|Token|Key)\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
 	{"", regexp.MustCompile(`(?i)(\b[a-z0-9]+[-_]` + word + `\s+)[^\s"',;:=\[({-][^\s"',;]*`), "${1}" + removed},
 }
 
 var (
-	assignment = regexp.MustCompile(`(?i)` + key + is)
+	assignment = regexp.MustCompile(`(?i)` + key + equals)
 	// unfinished is an assignment whose value is on the next lines: nothing, the head of a block of YAML, an open quote or
 	// bracket, or the mark of a line that goes on.
-	unfinished = regexp.MustCompile(`(?i)` + key + is + "(?:[|>][+-]?\\d?[+-]?|[@$]?(?:(\")[^\"]*|(')[^']*|({)[^}]*|(\\[)[^\\]]*|(\\()[^)]*)|[^\"']*[\\\\`^])?\\s*$")
+	unfinished = regexp.MustCompile(`(?i)` + key + equals + "(?:[|>][+-]?\\d?[+-]?|[@$]?(?:(\")[^\"]*|(')[^']*|({)[^}]*|(\\[)[^\\]]*|(\\()[^)]*)|[^\"']*[\\\\`^])?\\s*$")
 	// nextArgument is a flag whose value is on the next line.
 	nextArgument = regexp.MustCompile("(?i)--?[\\w-]*" + word + "[\\w-]*\\s+[\\\\`^]\\s*$")
 	// message begins a message of a log, and so ends a value that has not ended.

@@ -480,9 +480,9 @@ func (t tile) Plural() string {
 	return t.Name + "s"
 }
 
-func count[T any](all []T, is func(T) bool) (n int) {
+func count[T any](all []T, wanted func(T) bool) (n int) {
 	for _, one := range all {
-		if is(one) {
+		if wanted(one) {
 			n++
 		}
 	}

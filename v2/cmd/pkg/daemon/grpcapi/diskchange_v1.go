@@ -18,9 +18,9 @@ func newDiskChangeV1(s Services) any { return diskChangeV1{s.Disk} }
 
 // mustBe says which disk a request means.
 func mustBe(in *extensionv1.Disk) disk.MustBe {
-	is := in.GetMustBe()
+	wanted := in.GetMustBe()
 	return disk.MustBe{
-		Device: is.GetDevice(), Serial: is.GetSerialNumber(), Page83: is.GetPage83(), VolumeID: is.GetVolumeId(), Path: is.GetMountPath(),
+		Device: wanted.GetDevice(), Serial: wanted.GetSerialNumber(), Page83: wanted.GetPage83(), VolumeID: wanted.GetVolumeId(), Path: wanted.GetMountPath(),
 	}
 }
 

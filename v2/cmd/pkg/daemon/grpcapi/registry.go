@@ -176,15 +176,15 @@ func Select(patterns []string) ([]Endpoint, error) {
 		return all, nil
 	}
 	for _, pattern := range patterns {
-		if !slices.ContainsFunc(all, func(e Endpoint) bool { return e.is(pattern) }) {
+		if !slices.ContainsFunc(all, func(e Endpoint) bool { return e.matches(pattern) }) {
 			return nil, winerr.New(winerr.Invalid, "select API groups", quote(pattern),
 				"unknown group or version; known are %s", names(all))
 		}
 	}
-	return slices.DeleteFunc(all, func(e Endpoint) bool { return !slices.ContainsFunc(patterns, e.is) }), nil
+	return slices.DeleteFunc(all, func(e Endpoint) bool { return !slices.ContainsFunc(patterns, e.matches) }), nil
 }
 
-func (e Endpoint) is(pattern string) bool {
+func (e Endpoint) matches(pattern string) bool {
 	return pattern == "*" || pattern == e.Group || pattern == e.Name()
 }
 
