@@ -30,6 +30,7 @@ var faults = []struct{ name, file, from, to string }{
 	{"others are offline", "internal/host/lostvolume/storage.go", "case attributes.Offline && named:", "case attributes.Offline && named && id.Number == 0:"},
 	{"no record", "../mounter/begun.go", "bool { return strings.Contains(", `bool { return path == "" && strings.Contains(`},
 	{"two that leave", "../mounter/iscsi.go", "!other.leaves && ", ""},
+	{"links unread", "../mounter/links.go", "m.links.failed(pathKey(root)) < enough", "m.links.failed(pathKey(root)) < 0"},
 }
 
 var fault = flag.String("fault", "", "look for seeds that find the mended fault of this `name`, or for all")
