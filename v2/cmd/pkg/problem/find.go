@@ -52,7 +52,7 @@ func find(node *extensionv1.Node) []Problem {
 	}
 	if n := len(node.GetShares()); n >= manyMappings {
 		f.add(Problem{
-			Severity: WillHurt, Kind: ManyMappings, Object: Object{Type: Node},
+			Kind: ManyMappings, Object: Object{Type: Node},
 			Text: fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
 		})
 	}
@@ -118,7 +118,7 @@ func (p Problem) complete() Problem {
 	case inUse && p.Kind != Lagging:
 		p.Severity = WillHurt
 	default:
-		p.Severity = Note
+		p.Severity = cmp.Or(rule.least, Note)
 	}
 	return p
 }
@@ -153,7 +153,7 @@ func (f *finder) session(s *extensionv1.Session) {
 	default:
 		return
 	}
-	p := Problem{Severity: WillHurt, Kind: DeadSession, Object: object, Text: text}
+	p := Problem{Kind: DeadSession, Object: object, Text: text}
 	if len(s.GetPortals()) > 0 {
 		p.Advice = "check the target, its portal " + strings.Join(s.GetPortals(), ", ") + " and the network"
 	}
@@ -162,9 +162,6 @@ func (f *finder) session(s *extensionv1.Session) {
 			p.Affects = append(p.Affects, DiskObject(d).Name())
 			p.Affects = append(p.Affects, f.behind(d)...)
 		}
-	}
-	if len(p.complete().Pods) > 0 {
-		p.Severity = Hurts
 	}
 	f.add(p)
 }
@@ -371,7 +368,7 @@ func (f *finder) diskHealth(d *extensionv1.Disk) {
 	if reason := d.GetHealthReason(); reason != "" {
 		text += ": " + reason
 	}
-	f.add(Problem{Severity: WillHurt, Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d), Cause: d.GetHealth()})
+	f.add(Problem{Kind: FailingDisk, Object: DiskObject(d), Text: text, Affects: f.pathsOn(d), Cause: d.GetHealth()})
 }
 
 // health warns of a volume whose file system is not well.
@@ -440,7 +437,7 @@ func (f *finder) share(s *extensionv1.Share) {
 	if len(s.GetProblems()) > 0 {
 		p.Cause = causeOf(s.GetProblems()[0])
 	}
-	p.Advice = shareAdvice(p.Cause, s)
+	p.Advice = strings.Replace(ruleOf(p.Kind, p.Cause).advice, "MAP", mapAgain(s.GetRemote(), s.GetUser()), 1)
 	switch {
 	case s.Answers != nil && !s.GetAnswers():
 		if p.Cause == silence {
@@ -480,29 +477,6 @@ const manyMappings = 500
 func serverOf(share string) string {
 	server, _, _ := strings.Cut(strings.TrimLeft(strings.ToLower(share), `\`), `\`)
 	return server
-}
-
-// shareAdvice says what helps a share that does not open. The codes are ERROR_ACCESS_DENIED (5), ERROR_BAD_NET_NAME (67),
-// ERROR_INVALID_PASSWORD (86), ERROR_LOGON_FAILURE (1326), ERROR_PASSWORD_EXPIRED (1330), ERROR_ACCOUNT_DISABLED (1331),
-// ERROR_PASSWORD_MUST_CHANGE (1907) and ERROR_ACCOUNT_LOCKED_OUT (1909).
-func shareAdvice(cause string, s *extensionv1.Share) string {
-	again := mapAgain(s.GetRemote(), s.GetUser())
-	switch cause {
-	case silence:
-		return "check the server and the network"
-	case "5":
-		return "give the account the right to open it"
-	case "67":
-		return "its server answers, and does not have it: share it again there"
-	case "1331", "1909":
-		return "let the account be used again on the server; then run " + again
-	case "86", "1326", "1330", "1907":
-		return "if the password has changed, or when it is right again, run " + again
-	}
-	if code, _ := strconv.ParseUint(cause, 10, 32); code != 0 {
-		return "check the server and the network; map it again only if the server answers: " + again
-	}
-	return "check the server and the network; if the password has changed, run " + again
 }
 
 // mapAgain is the command that maps a share again. Names that are not safe to copy stay out of it.

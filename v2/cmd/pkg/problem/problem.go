@@ -65,7 +65,6 @@ const (
 	ManyMappings   Kind = "many-mappings"   // SMB mappings, of which Windows has few left
 	Unseen         Kind = "unseen"          // the server does not report something
 	Waits          Kind = "waits"           // a pod for which nothing is mounted
-	Unsuitable     Kind = "path"            // a path of --path cannot be examined
 )
 
 // Kinds returns the kinds that Find returns, the most urgent first.
