@@ -191,7 +191,7 @@ func secretNode() winsim.Model {
 // TestISCSI_Secrets: credentials count at a login. A session that lost its connection, and whose target has another
 // secret now, is renewed unless a disk of the target is mounted.
 func TestISCSI_Secrets(t *testing.T) {
-	eachMode(t, secretNode, func(k *kit) {
+	inBubbles(t, secretNode, func(k *kit) {
 		var logged strings.Builder
 		var mu sync.Mutex
 		k.ctx = klog.NewContext(k.ctx, funcr.New(func(prefix, args string) {
@@ -204,7 +204,7 @@ func TestISCSI_Secrets(t *testing.T) {
 			source.CHAP = mounter.CHAP{Username: "me", Secret: secret, MutualSecret: mutual}
 			_, err := k.stageLUN(path, source)
 			if err != nil && (strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), mutual)) {
-				t.Errorf("the error has a secret: %v", err)
+				k.t.Errorf("the error has a secret: %v", err)
 			}
 			return err
 		}
@@ -278,7 +278,7 @@ func TestISCSI_Restart(t *testing.T) {
 // TestISCSI_Paths: with MPIO each portal is a path. Without it there is one, through the first portal that answers.
 func TestISCSI_Paths(t *testing.T) {
 	const both = "10.0.0.10:3260, 10.0.0.11:3260"
-	eachMode(t, mpioNode, func(k *kit) {
+	inBubbles(t, mpioNode, func(k *kit) {
 		source := lun(3, portalA, portalB)
 		source.RequireMPIO = true
 		stage := func(what string, paths int, sessions string) {
@@ -304,7 +304,7 @@ func TestISCSI_Paths(t *testing.T) {
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging}))
 		k.wantSessions("unstaged", "")
 	})
-	eachMode(t, targetNode, func(k *kit) {
+	inBubbles(t, targetNode, func(k *kit) {
 		k.must(k.node.SetISCSIPortalDown(portalA, true))
 		staged, err := k.stageLUN(staging, lun(3, portalA, portalB))
 		if err != nil || staged.Paths != 1 {
@@ -603,7 +603,7 @@ func TestISCSI_MutualSecrets(t *testing.T) {
 
 // The kubelet repeats an Unstage that has ended, while another volume of the target logs in.
 func TestISCSI_RepeatedUnstage(t *testing.T) {
-	eachMode(t, targetNode, func(k *kit) {
+	inBubbles(t, targetNode, func(k *kit) {
 		_, err := k.stageLUN(staging, lun(3, portalA))
 		k.must(err)
 		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Source: lun(3, portalA)}))

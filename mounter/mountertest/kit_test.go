@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +105,12 @@ func inBubbles(t *testing.T, model func() winsim.Model, test func(k *kit)) {
 			test(k)
 		})
 	})
+}
+
+// sample is with which of its cases a sweep begins, and how far to the next, so that it tries one in n. The seed decides.
+func sample(n int) (first, step int) {
+	seed, _ := strconv.Atoi(os.Getenv("CSI_PROXY_SEED"))
+	return 1 + seed%n, n
 }
 
 func (k *kit) state() string {

@@ -165,7 +165,7 @@ func (g *group) runInside(name, command string, flags []string) (exitCode uint32
 	defer manager.Close()
 	program, err := os.Executable()
 	g.must(err)
-	args := []string{program, command, name, g.path(command + ".log"), "-test.v", "-test.timeout=2h"}
+	args := []string{program, command, name, g.path(command + ".log"), "-test.v", "-test.timeout=2h", fmt.Sprintf("-test.short=%t", testing.Short())}
 	flag.Visit(func(f *flag.Flag) { // the same, in a folder of its own
 		if !strings.HasPrefix(f.Name, "test.") && f.Name != "dir" && f.Name != "mappings" {
 			args = append(args, "-"+f.Name+"="+f.Value.String())

@@ -115,7 +115,7 @@ func interrupted(t *testing.T, p *prefix.Prefix, args []string) {
 func whole(t *testing.T, p *prefix.Prefix, args []string, links bool) {
 	t.Helper()
 	began := time.Now()
-	output, err := p.Run(t.Context(), verifier, args...)
+	output, err := p.Run(t.Context(), verifier, append(args, "-test.short")...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}

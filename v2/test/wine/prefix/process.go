@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -91,8 +93,16 @@ func (p *Process) Interrupt() error { return p.cmd.Process.Signal(os.Interrupt) 
 func (p *Process) Kill() error { return p.cmd.Process.Kill() }
 
 // Output returns what the program has written so far.
-func (p *Process) Output() string {
-	output, err := os.ReadFile(p.output)
+func (p *Process) Output() string { return p.OutputFrom(0) }
+
+// OutputFrom is Output without what is before an offset: who reads again and again does not read all again.
+func (p *Process) OutputFrom(offset int) string {
+	file, err := os.Open(p.output)
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	output, err := io.ReadAll(io.NewSectionReader(file, int64(offset), math.MaxInt64-int64(offset)))
 	if err != nil {
 		return err.Error()
 	}

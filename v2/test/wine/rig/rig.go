@@ -141,8 +141,8 @@ func (r *Rig) awaitLine(ctx context.Context, line string, times int) error {
 // provideFiles shows Wine the directories of volumes as the node server asks for them, until that ends.
 func (r *Rig) provideFiles(ctx context.Context, server *prefix.Process) {
 	for read := 0; ; {
-		output := server.Output()
-		lines := output[read : strings.LastIndexByte(output, '\n')+1]
+		output := server.OutputFrom(read)
+		lines := output[:strings.LastIndexByte(output, '\n')+1]
 		read += len(lines)
 		for line := range strings.Lines(lines) {
 			var name, dir string
