@@ -73,9 +73,10 @@ GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zin
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
 # RACE=-race runs the tests with the race detector, as CI does, which has lint for vet. It needs a C compiler. Tests that only
-# search this repository, or compare what one goroutine prints, take five times as long with it and show no more.
+# search this repository, or compare what one goroutine prints, take five times as long with it and show no more. Memory is
+# cheaper than time: GOGC.
 RACE       ?=
-RACE_ON    := $(if $(RACE),CGO_ENABLED=1)
+RACE_ON    := $(if $(RACE),CGO_ENABLED=1 GOGC=400)
 RACE_FLAGS := $(if $(RACE),$(RACE) -vet=off)
 SEQUENTIAL := ./v2/cmd/pkg/ctl/command ./v2/internal/testing/...
 CONCURRENT  = $(if $(RACE),$(filter-out $(shell $(GO) list $(SEQUENTIAL)),$(shell $(GO) list $(PACKAGES))),$(PACKAGES))

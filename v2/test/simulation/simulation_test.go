@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/cryptotest"
@@ -76,6 +77,7 @@ func simulate(t *testing.T, seed uint64, dropped map[int]bool) *run {
 func simulateOnce(t *testing.T, seed uint64, dropped map[int]bool, calm bool) (r *run) {
 	t.Helper()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // in which order those go on who wait for the same is not chance then
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a run keeps little, and collecting it took half of the time
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		r = &run{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), arrived: make(chan struct{}, 1), dropped: dropped, calm: calm, names: map[string]string{}, took: map[string]time.Duration{}}
