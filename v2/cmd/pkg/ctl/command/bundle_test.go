@@ -109,7 +109,7 @@ func TestSupportBundle(t *testing.T) {
 // TestSupportBundle_NoDaemon: without an answer the bundle is written, and says what is missing.
 func TestSupportBundle_NoDaemon(t *testing.T) {
 	silent := startSilent(t)
-	for _, test := range []struct{ dir, timeout string }{{"/none", "1m"}, {silent.dir, "2s"}} {
+	for _, test := range []struct{ dir, timeout string }{{"/none", "1m"}, {silent.dir, "500ms"}} {
 		file := filepath.Join(t.TempDir(), "bundle.zip")
 		r := run(t.Context(), test.dir, "", "support-bundle", "--file", file, "--timeout", test.timeout)
 		if r.code != command.ExitOK {

@@ -91,7 +91,7 @@ func New(cfg Config) *Metrics {
 		requests:            counterVec("requests_total", "Answered requests, by the gRPC code of the answer.", append(ofMethod, "code")...),
 		requestDuration:     histogramVec("request_duration_seconds", "Time from a decoded request to its answer.", ofMethod...),
 		inFlight:            gaugeVec("requests_in_flight", "Requests in progress.", ofMethod...),
-		connections:         gaugeVec("connections", "Open connections of clients, by the name of their process.", "process"),
+		connections:         gaugeVec("connections", "Open connections of clients, by the name of their process; after 16 names, other.", "process"),
 		limits:              counterVec("limits_reached_total", "Connections, requests and watches that were refused or ended because of a limit.", "process", "reason"),
 		storage:             storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
 		windowsCalls:        counterVec("windows_calls_total", "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.", "kind", "code"),

@@ -187,6 +187,9 @@ func TestLimits_Connections(t *testing.T) {
 			t.Fatalf("connection %d of 20 is still open, with 8 as the limit", i+1)
 		}
 	}
+	for _, conn := range silent { // the stop waits for them
+		_ = conn.Close()
+	}
 	r.mustStop()
 	if !strings.Contains(logged(r.logger), `reason="too many connections"`) {
 		t.Errorf("the operator does not know:\n%s", logged(r.logger))
