@@ -76,7 +76,7 @@ func simulate(t *testing.T, seed uint64, dropped map[int]bool) *run {
 // simulateOnce makes a run; a calm one has no events.
 func simulateOnce(t *testing.T, seed uint64, dropped map[int]bool, calm bool) (r *run) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // in which order those go on who wait for the same is not chance then
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))   // in which order those go on who wait for the same is not chance then
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // a run keeps little, and collecting it took half of the time
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
