@@ -73,8 +73,8 @@ GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zin
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
 # RACE=-race runs the tests with the race detector, as CI does, which has lint for vet. It needs a C compiler. Tests that only
-# search this repository, or compare what one goroutine prints, take five times as long with it and show no more. Memory is
-# cheaper than time: GOGC.
+# search this repository, or compare what one goroutine prints, take five times as long with it and show no more. GOGC
+# trades memory for time.
 RACE       ?=
 RACE_ON    := $(if $(RACE),CGO_ENABLED=1 GOGC=400)
 RACE_FLAGS := $(if $(RACE),$(RACE) -vet=off)

@@ -107,7 +107,8 @@ func inBubbles(t *testing.T, model func() winsim.Model, test func(k *kit)) {
 	})
 }
 
-// sample is with which of its cases a sweep begins, and how far to the next, so that it tries one in n. The seed decides.
+// sample is with which of its cases a sweep begins, and how far to the next, so that it tries one in n. The seed
+// decides, as in v2/internal/testing/sweep, which this module cannot import.
 func sample(n int) (first, step int) {
 	seed, _ := strconv.Atoi(os.Getenv("CSI_PROXY_SEED"))
 	return 1 + seed%n, n

@@ -542,6 +542,7 @@ func TestOnlineReadOnly(t *testing.T) {
 	ctx, d := g.Context(), g.scratch(g.T, 512)
 	step := int64(mib)
 	if testing.Short() { // under Wine each mebibyte takes long
+		g.Log("one mebibyte in 16 is compared")
 		step *= 16
 	}
 	// Does Windows write to a disk that became read-only while it was offline? Expected: no byte changes while its

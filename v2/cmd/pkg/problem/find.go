@@ -437,7 +437,7 @@ func (f *finder) share(s *extensionv1.Share) {
 	if len(s.GetProblems()) > 0 {
 		p.Cause = causeOf(s.GetProblems()[0])
 	}
-	p.Advice = strings.Replace(ruleOf(p.Kind, p.Cause).advice, "MAP", mapAgain(s.GetRemote(), s.GetUser()), 1)
+	p.Advice = strings.Replace(ruleOf(p.Kind, cmp.Or(p.Cause, failure)).advice, "MAP", mapAgain(s.GetRemote(), s.GetUser()), 1)
 	switch {
 	case s.Answers != nil && !s.GetAnswers():
 		if p.Cause == silence {

@@ -261,6 +261,19 @@ var cases = map[string]struct {
 	},
 }
 
+// TestFind_ShareAdvice: what helps follows from the code of Windows; without one it is not known.
+func TestFind_ShareAdvice(t *testing.T) {
+	for code, want := range map[uint32]string{
+		0: "if the password has changed, run ", 5: "give the account the right", 53: "only if the server answers: ", 67: "share it again there",
+		86: "when it is right again, run ", 1231: "only if the server answers: ", 1326: "when it is right again, run ", 1909: "let the account be used again",
+	} {
+		found := problem.Find(&extensionv1.Node{LinksSearched: true, Shares: []*extensionv1.Share{deadShare(`\\a\s`, code, pod)}})
+		if len(found) != 1 || !strings.Contains(found[0].Advice, want) || strings.Contains(found[0].Advice, "MAP") || strings.HasSuffix(want, " ") && !strings.Contains(found[0].Advice, "csi-proxyctl smb map //a/s --user USER") {
+			t.Errorf("%d: %+v, want %q", code, found, want)
+		}
+	}
+}
+
 func deadShare(remote string, code uint32, link string) *extensionv1.Share {
 	return &extensionv1.Share{Remote: remote, Status: "ok", Answers: new(false), Links: []string{link}, Problems: []*extensionv1.Problem{{Kind: "failure", WindowsCode: code, Text: "no"}}}
 }

@@ -23,10 +23,9 @@ const silence, failure = extensionv1.ProblemSilence, extensionv1.ProblemFailure
 
 // rules are those of all kinds, the most urgent first. Without advice it depends on the object. The codes are
 // ERROR_ACCESS_DENIED (5), ERROR_NOT_READY (21), ERROR_CRC (23), ERROR_SEM_TIMEOUT (121), ERROR_IO_DEVICE (1117) and
-// ERROR_DEVICE_NOT_CONNECTED (1167); of shares, the network's ERROR_REM_NOT_LIST (51), ERROR_BAD_NETPATH (53),
-// ERROR_UNEXP_NET_ERR (59) and ERROR_NETNAME_DELETED (64), ERROR_BAD_NET_NAME (67), the account's
-// ERROR_ACCOUNT_DISABLED (1331) and ERROR_ACCOUNT_LOCKED_OUT (1909), and the password's ERROR_INVALID_PASSWORD (86),
-// ERROR_LOGON_FAILURE (1326), ERROR_PASSWORD_EXPIRED (1330) and ERROR_PASSWORD_MUST_CHANGE (1907).
+// ERROR_DEVICE_NOT_CONNECTED (1167). Shares have ERROR_BAD_NET_NAME (67); the account's ERROR_ACCOUNT_DISABLED (1331) and
+// ERROR_ACCOUNT_LOCKED_OUT (1909); and the password's ERROR_INVALID_PASSWORD (86), ERROR_LOGON_FAILURE (1326),
+// ERROR_PASSWORD_EXPIRED (1330) and ERROR_PASSWORD_MUST_CHANGE (1907).
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes
 var rules = []rule{
 	{kind: NoAnswer, cause: silence, advice: "look again in a minute: if it is only slow, it answers then", again: "cordon the node and move the pods, and stop them first: what is not flushed is lost when the disk is torn off; it may return when its controller has reset it"},
@@ -42,11 +41,11 @@ var rules = []rule{
 	{kind: DeadSession, least: WillHurt, advice: "check the target, its portal and the network"},
 	{kind: DeadShare, cause: silence, advice: "check the server and the network"},
 	{kind: DeadShare, cause: "5", advice: "give the account the right to open it"},
-	{kind: DeadShare, cause: "51 53 59 64 121", advice: "check the server and the network; map it again only if the server answers: MAP"},
 	{kind: DeadShare, cause: "67", advice: "its server answers, and does not have it: share it again there"},
 	{kind: DeadShare, cause: "1331 1909", advice: "let the account be used again on the server; then run MAP"},
 	{kind: DeadShare, cause: "86 1326 1330 1907", advice: "if the password has changed, or when it is right again, run MAP"},
-	{kind: DeadShare, advice: "check the server and the network; if the password has changed, run MAP"},
+	{kind: DeadShare, cause: failure, advice: "check the server and the network; if the password has changed, run MAP"},
+	{kind: DeadShare, advice: "check the server and the network; map it again only if the server answers: MAP"},
 	{kind: StaleMount},
 	{kind: Locked},
 	{kind: FailingDisk, works: true, least: WillHurt, advice: "back up what is on it, and move the pods", again: "back up what is on it, move the pods, and replace the disk"},

@@ -392,7 +392,7 @@ func TestRun_ClientThatDisappears(t *testing.T) {
 
 // TestRun_SilentConnectionIsClosed: a client that never speaks does not keep its place.
 func TestRun_SilentConnectionIsClosed(t *testing.T) {
-	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = time.Second / 2 }) // enough for clients that speak
+	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = 2 * time.Second }) // enough for clients that speak
 	conn := r.rawConn()
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout)) // far less than grpc-go's 120 s
 	if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
@@ -403,7 +403,7 @@ func TestRun_SilentConnectionIsClosed(t *testing.T) {
 
 // TestRun_HalfAGreeting does not hold up the stop either.
 func TestRun_HalfAGreeting(t *testing.T) {
-	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = time.Second / 2 })
+	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = time.Second })
 	for range 20 {
 		if _, err := io.WriteString(r.rawConn(), "PRI * HTTP/2.0\r\n"); err != nil {
 			t.Fatal(err)
